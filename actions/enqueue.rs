@@ -1,0 +1,62 @@
+//! `enqueue`: jobs that stand at the door are let into their queues, as far as the plugins allow.
+//!
+//! Queues take turns, best first, one job a turn. A job that is not let in does not keep the next of its queue out
+//! (Volcano's *traverse*).
+
+use std::collections::BTreeMap;
+
+use krafla_framework::rank::{JobRank, QueueRank};
+use krafla_framework::{Action, ActionInfo, Arguments, RankedQueue, Reason, Session};
+use krafla_model::{JobId, QueueId};
+
+/// Name and arguments.
+pub const INFO: ActionInfo =
+    ActionInfo { name: "enqueue", about: "let jobs into their queues", places: false, arguments: &[] };
+
+struct Enqueue;
+
+/// Makes the action.
+pub fn build(_: &Arguments) -> Box<dyn Action> {
+    Box::new(Enqueue)
+}
+
+impl Action for Enqueue {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn execute(&mut self, session: &mut Session<'_>) {
+        let mut doors: BTreeMap<QueueId, RankedQueue<JobId, JobRank>> = BTreeMap::new();
+        let at_the_door: Vec<JobId> =
+            session.cluster().waiting_jobs().filter(|job| session.cluster().job(*job).is_pending()).collect();
+        for job in at_the_door {
+            match session.cluster().job(job).queue {
+                Some(queue) => {
+                    let rank = session.plugins().job_rank(session.cluster(), job);
+                    doors.entry(queue).or_default().push(job, rank);
+                }
+                None => explain_missing_queue(session, job),
+            }
+        }
+        let mut turns: RankedQueue<QueueId, QueueRank> = RankedQueue::default();
+        for &queue in doors.keys() {
+            turns.push(queue, session.plugins().queue_rank(session.cluster(), queue));
+        }
+        while let Some(queue) = turns.pop() {
+            let Some(job) = doors.get_mut(&queue).and_then(RankedQueue::pop) else { continue };
+            match session.plugins().job_enqueueable(session.cluster(), job) {
+                Ok(()) => session.admit(job),
+                Err(reason) => session.explain_job(job, reason),
+            }
+            turns.push(queue, session.plugins().queue_rank(session.cluster(), queue));
+        }
+    }
+}
+
+/// Says that a job names a queue which does not exist.
+pub(crate) fn explain_missing_queue(session: &mut Session<'_>, job: JobId) {
+    let cluster = session.cluster();
+    let queue = cluster.job(job).spec.queue.clone();
+    let queues = cluster.queues().count();
+    session.explain_job(job, Reason::QueueNotFound { queue, queues });
+}

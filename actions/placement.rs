@@ -1,0 +1,127 @@
+//! Placing the tasks of one job within a statement, and saying why some could not be.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use krafla_framework::search::SearchLimits;
+use krafla_framework::{Found, Reason, Refusals, Room, Session, Statement};
+use krafla_model::job::Role;
+use krafla_model::{ClusterState, Job, JobId, Name, QueueId, ShapeId, TaskId, TaskStatus};
+
+/// What one attempt at a job learned.
+#[derive(Default)]
+pub(crate) struct Attempt {
+    /// Shapes that found no node, with what the nodes said. Within one attempt room only shrinks, so a task of the
+    /// same shape would find none either.
+    failed: BTreeMap<ShapeId, Refusals>,
+    /// The first task that found no node.
+    first: Option<(TaskId, Refusals)>,
+    /// The first task that its queue had no room for.
+    held_back: Option<(TaskId, Reason)>,
+}
+
+impl Attempt {
+    /// Why the job stays, in the words of the first task that could not be placed.
+    pub(crate) fn reason(&self, placed: u32, needed: u32) -> Option<Reason> {
+        if let Some((_, refusals)) = &self.first {
+            let refusals = refusals.clone();
+            return Some(match refusals.nearest {
+                // An empty cluster has too little of everything.
+                None if refusals.nodes > 0 => Reason::NoNodeFits { placed, needed, refusals },
+                _ => Reason::NotEnoughResources { placed, needed, refusals },
+            });
+        }
+        self.held_back.as_ref().map(|(_, reason)| reason.clone())
+    }
+}
+
+/// Tries to place one task; `true` if it was given or promised a node.
+pub(crate) fn place_one(
+    statement: &mut Statement<'_, '_>,
+    queue: QueueId,
+    task: TaskId,
+    attempt: &mut Attempt,
+) -> bool {
+    let shape = statement.session().cluster().task(task).shape;
+    if attempt.failed.contains_key(&shape) {
+        return false;
+    }
+    let limits = match statement.session().allocatable(queue, task) {
+        Ok(Room::Now) => SearchLimits { may_start: true, may_wait: true },
+        Ok(Room::AfterRelease) => SearchLimits { may_start: false, may_wait: true },
+        Err(reason) => {
+            attempt.held_back.get_or_insert((task, reason));
+            return false;
+        }
+    };
+    match statement.session_mut().find_node(task, limits) {
+        Found::Node { node, room, .. } => {
+            let done = match room {
+                Room::Now => statement.allocate(task, node),
+                Room::AfterRelease => statement.pipeline(task, node),
+            };
+            debug_assert!(done.is_ok(), "the search and the books disagree: {done:?}");
+            done.is_ok()
+        }
+        Found::Nothing(refusals) => {
+            attempt.first.get_or_insert_with(|| (task, refusals.clone()));
+            attempt.failed.insert(shape, refusals);
+            false
+        }
+    }
+}
+
+/// Whether the job could still reach its minimum with the tasks that are left, after some shapes found no node.
+pub(crate) fn can_still_start(session: &Session<'_>, job: JobId, left: &VecDeque<TaskId>, attempt: &Attempt) -> bool {
+    let cluster = session.cluster();
+    let hopeful = || left.iter().filter(|task| !attempt.failed.contains_key(&cluster.task(**task).shape));
+    let job = cluster.job(job);
+    let mut by_role: BTreeMap<&Name, u32> = BTreeMap::new();
+    let mut n = 0;
+    for &task in hopeful() {
+        *by_role.entry(&cluster.shape_of(task).spec.role).or_default() += 1;
+        n += 1;
+    }
+    placed(job) + n >= job.min_available()
+        && roles_that_count(job).all(|role| has(role) + by_role.get(&role.name).copied().unwrap_or(0) >= role.min)
+}
+
+/// Tasks in their order, but those that a role's minimum waits for before the rest: the rest must not take their room.
+pub(crate) fn needed_first(
+    cluster: &ClusterState,
+    job: JobId,
+    tasks: impl Iterator<Item = TaskId>,
+) -> VecDeque<TaskId> {
+    let job = cluster.job(job);
+    let mut missing: BTreeMap<&Name, u32> =
+        roles_that_count(job).map(|role| (&role.name, role.min.saturating_sub(has(role)))).collect();
+    let (mut needed, rest): (VecDeque<TaskId>, VecDeque<TaskId>) = tasks.partition(|task| {
+        let left = missing.get_mut(&cluster.shape_of(*task).spec.role).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_some()
+    });
+    needed.extend(rest);
+    needed
+}
+
+/// Whether a job's minimum has nodes: members that ask for nothing count only once they are placed.
+pub(crate) fn minimum_has_nodes(job: &Job) -> bool {
+    let with_node = |role: &Role| role.counts.sum(|s| s.is_allocated() || s == TaskStatus::Succeeded);
+    job.n_ready() >= job.min_available() && roles_that_count(job).all(|role| with_node(role) >= role.min)
+}
+
+/// Roles with a minimum; none if their sum is over the minimum of the job.
+fn roles_that_count(job: &Job) -> impl Iterator<Item = &Role> {
+    let sum: u32 = job.roles().iter().map(|role| role.min).sum();
+    let count = job.min_available() >= sum;
+    job.roles().iter().filter(move |role| count && role.min > 0)
+}
+
+/// Members of a role that have a node, were promised one, or need none.
+fn has(role: &Role) -> u32 {
+    role.counts.sum(|s| s.is_allocated() || matches!(s, TaskStatus::Succeeded | TaskStatus::Pipelined))
+        + role.pending_best_effort
+}
+
+/// Members that have a node, were promised one, or need none.
+pub(crate) fn placed(job: &Job) -> u32 {
+    job.n_ready() + job.n_pipelined() + job.pending_best_effort()
+}

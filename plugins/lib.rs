@@ -1,0 +1,45 @@
+//! The plugins: a file each at the session level, and under `node` those of the Scheduling Framework.
+//!
+//! Whoever adds one touches its own file and one line of [`all`].
+
+pub mod admission;
+pub mod binpack;
+pub mod conformance;
+pub mod drf;
+#[cfg(test)]
+mod drf_properties;
+pub mod gang;
+#[cfg(test)]
+mod gang_properties;
+pub mod node;
+pub mod nodegroup;
+pub mod nodeorder;
+pub mod overcommit;
+pub mod predicates;
+pub mod priority;
+pub mod proportion;
+pub mod resourcequota;
+pub mod sla;
+#[cfg(test)]
+mod testing;
+pub mod water_filling;
+
+use krafla_framework::PluginBuilder;
+
+/// Every plugin of this crate, in the order in which help texts list them.
+pub fn all() -> Vec<PluginBuilder> {
+    vec![
+        PluginBuilder { info: priority::INFO, build: priority::build },
+        PluginBuilder { info: gang::INFO, build: gang::build },
+        PluginBuilder { info: conformance::INFO, build: conformance::build },
+        PluginBuilder { info: drf::INFO, build: drf::build },
+        PluginBuilder { info: proportion::INFO, build: proportion::build },
+        PluginBuilder { info: overcommit::INFO, build: overcommit::build },
+        PluginBuilder { info: resourcequota::INFO, build: resourcequota::build },
+        PluginBuilder { info: sla::INFO, build: sla::build },
+        PluginBuilder { info: predicates::INFO, build: predicates::build },
+        PluginBuilder { info: nodeorder::INFO, build: nodeorder::build },
+        PluginBuilder { info: binpack::INFO, build: binpack::build },
+        PluginBuilder { info: nodegroup::INFO, build: nodegroup::build },
+    ]
+}

@@ -1,0 +1,92 @@
+//! `NodeAffinity`: node selector and node affinity, required and preferred.
+
+use std::collections::BTreeSet;
+
+use krafla_framework::node_plugin::{CycleState, NodePlugin, PreFilter, Scope, default_normalize};
+use krafla_framework::{Verdict, Why};
+use krafla_model::labels::{NodeSelectorTerm, Test};
+use krafla_model::{ClusterState, Name, NodeId, TaskId};
+
+/// See the module.
+pub struct NodeAffinity;
+
+impl NodePlugin for NodeAffinity {
+    fn name(&self) -> &'static str {
+        "NodeAffinity"
+    }
+
+    fn filter_scope(&self) -> Option<Scope> {
+        Some(Scope::Node)
+    }
+
+    fn score_scope(&self) -> Option<Scope> {
+        Some(Scope::Node)
+    }
+
+    /// If every term asks for nodes by name, only those need to be looked at.
+    fn pre_filter(&self, cluster: &ClusterState, task: TaskId, _: &mut CycleState) -> PreFilter {
+        let spec = &cluster.shape_of(task).spec;
+        let Some(terms) = &spec.required_affinity else {
+            return if spec.node_selector.is_empty() { PreFilter::Skip } else { PreFilter::All };
+        };
+        let mut named = BTreeSet::new();
+        for term in terms {
+            match names_asked_for(term) {
+                Some(names) => named.extend(names),
+                None => return PreFilter::All,
+            }
+        }
+        if named.is_empty() {
+            return PreFilter::Reject(Why::Says("pod affinity terms conflict"));
+        }
+        PreFilter::Narrow(named.iter().filter_map(|name| cluster.find_node(name)).collect())
+    }
+
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> Verdict {
+        let spec = &cluster.shape_of(task).spec;
+        let node = &cluster.node(node).spec;
+        let selected = spec.node_selector.iter().all(|(key, value)| node.labels.get(key) == Some(value));
+        let wanted = spec
+            .required_affinity
+            .as_ref()
+            .is_none_or(|terms| terms.iter().any(|term| term.matches(&node.name, &node.labels)));
+        if selected && wanted {
+            return Verdict::Fits;
+        }
+        Verdict::Unresolvable(Why::Says("node(s) didn't match Pod's node affinity/selector"))
+    }
+
+    fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], _: &mut CycleState) -> bool {
+        !cluster.shape_of(task).spec.preferred_affinity.is_empty()
+    }
+
+    /// Sum of the weights of the preferred terms that match. An empty term matches every node here.
+    fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> f64 {
+        let node = &cluster.node(node).spec;
+        let terms = cluster.shape_of(task).spec.preferred_affinity.iter();
+        let matching = terms.filter(|(_, term)| term.is_empty() || term.matches(&node.name, &node.labels));
+        f64::from(matching.map(|(weight, _)| *weight).sum::<i32>())
+    }
+
+    fn normalizes(&self) -> bool {
+        true
+    }
+
+    fn normalize(&self, scores: &mut [f64]) {
+        default_normalize(scores, false);
+    }
+}
+
+/// The node names that a term restricts to, if it does: the intersection of its `In` conditions on the name.
+fn names_asked_for(term: &NodeSelectorTerm) -> Option<BTreeSet<Name>> {
+    let mut names: Option<BTreeSet<Name>> = None;
+    for test in &term.name {
+        let Test::In(values) = test else { continue };
+        let values: BTreeSet<Name> = values.iter().cloned().collect();
+        names = Some(match names {
+            None => values,
+            Some(before) => before.intersection(&values).cloned().collect(),
+        });
+    }
+    names
+}

@@ -1,0 +1,31 @@
+//! `NodePorts`: two pods cannot have one port on one address of a node.
+
+use krafla_framework::node_plugin::{CycleState, NodePlugin, PreFilter, Scope};
+use krafla_framework::{Verdict, Why};
+use krafla_model::{ClusterState, NodeId, TaskId};
+
+/// See the module.
+pub struct NodePorts;
+
+impl NodePlugin for NodePorts {
+    fn name(&self) -> &'static str {
+        "NodePorts"
+    }
+
+    fn filter_scope(&self) -> Option<Scope> {
+        Some(Scope::Node)
+    }
+
+    fn pre_filter(&self, cluster: &ClusterState, task: TaskId, _: &mut CycleState) -> PreFilter {
+        if cluster.shape_of(task).spec.host_ports.is_empty() { PreFilter::Skip } else { PreFilter::All }
+    }
+
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> Verdict {
+        let wanted = &cluster.shape_of(task).spec.host_ports;
+        let taken = &cluster.node(node).books().ports;
+        if wanted.iter().any(|port| taken.iter().any(|(other, _)| port.conflicts(other))) {
+            return Verdict::Unschedulable(Why::Says("node(s) didn't have free ports for the requested pod ports"));
+        }
+        Verdict::Fits
+    }
+}

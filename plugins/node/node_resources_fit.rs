@@ -1,0 +1,127 @@
+//! `NodeResourcesFit`: how full a node would be. Whether the pod fits at all is asked by the search itself, for every
+//! profile.
+//!
+//! Reckoned as kube-scheduler does: in whole numbers, on requests in which a container without CPU or memory counts as
+//! 100 milli-CPU and 200 MiB.
+
+use krafla_framework::node_plugin::{CycleState, NodePlugin, Scope};
+use krafla_model::{ClusterState, Name, NodeId, ResourceId, TaskId};
+
+/// What makes a node good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Emptiness.
+    LeastAllocated,
+    /// Fullness.
+    MostAllocated,
+    /// A function of utilisation: points of (percent, score of 0 to 10), percent strictly increasing.
+    RequestedToCapacityRatio(Vec<(i64, i64)>),
+}
+
+/// See the module.
+pub struct NodeResourcesFit {
+    strategy: Strategy,
+    resources: Vec<(Name, i64)>,
+}
+
+impl NodeResourcesFit {
+    /// Scores by `strategy` over these resources with their weights.
+    pub fn new(strategy: Strategy, resources: &[(&str, i64)]) -> Self {
+        let resources = resources.iter().map(|(name, weight)| (Name::from(*name), *weight)).collect();
+        Self { strategy, resources }
+    }
+
+    /// Score of one resource, 0 to 100.
+    fn rate(&self, requested: i64, capacity: i64) -> i64 {
+        match &self.strategy {
+            Strategy::LeastAllocated if requested > capacity => 0,
+            Strategy::LeastAllocated => percent(capacity - requested, capacity),
+            Strategy::MostAllocated => percent(requested.min(capacity), capacity),
+            Strategy::RequestedToCapacityRatio(shape) => {
+                interpolate(shape, if requested > capacity { 100 } else { percent(requested, capacity) })
+            }
+        }
+    }
+}
+
+impl NodePlugin for NodeResourcesFit {
+    fn name(&self) -> &'static str {
+        "NodeResourcesFit"
+    }
+
+    fn score_scope(&self) -> Option<Scope> {
+        Some(Scope::Node)
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "sums of at most 100 times a weight")]
+    fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> f64 {
+        let shape = cluster.shape_of(task);
+        let node = cluster.node(node);
+        let (mut sum, mut weights) = (0_i64, 0_i64);
+        for (name, weight) in &self.resources {
+            let Some(id) = cluster.names().find(name) else { continue };
+            let capacity = node.allocatable.get(id);
+            let natural = id == ResourceId::CPU || id == ResourceId::MEMORY;
+            let asked = shape.scored_request.get(id);
+            if capacity == 0 || (!natural && asked == 0) {
+                continue;
+            }
+            let rate = self.rate(node.books().scored_used.get(id).saturating_add(asked), capacity);
+            if matches!(self.strategy, Strategy::RequestedToCapacityRatio(_)) && rate == 0 {
+                continue;
+            }
+            sum += rate * weight;
+            weights += weight;
+        }
+        match (&self.strategy, weights) {
+            (_, 0) => 0.0,
+            (Strategy::RequestedToCapacityRatio(_), _) => (sum as f64 / weights as f64).round(),
+            _ => (sum / weights) as f64,
+        }
+    }
+}
+
+fn percent(part: i64, whole: i64) -> i64 {
+    i64::try_from(i128::from(part) * 100 / i128::from(whole)).unwrap_or(i64::MAX)
+}
+
+/// The broken line through `shape`, its scores times ten, flat outside.
+fn interpolate(shape: &[(i64, i64)], utilisation: i64) -> i64 {
+    let Some(&(last_at, last)) = shape.last() else { return 0 };
+    let mut before = shape[0];
+    if utilisation <= before.0 {
+        return before.1 * 10;
+    }
+    for &(at, score) in &shape[1..] {
+        if utilisation < at {
+            let (from, to) = (before.1 * 10, score * 10);
+            return from + (to - from) * (utilisation - before.0) / (at - before.0);
+        }
+        before = (at, score);
+    }
+    debug_assert!(utilisation >= last_at);
+    last * 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_strategy_rates_as_kubernetes_does() {
+        let shape = Strategy::RequestedToCapacityRatio(vec![(0, 0), (50, 8), (100, 10)]);
+        for (strategy, requested, capacity, want) in [
+            (Strategy::LeastAllocated, 1_000, 4_000, 75),
+            (Strategy::LeastAllocated, 5_000, 4_000, 0),
+            (Strategy::LeastAllocated, 1, 3, 66),
+            (Strategy::MostAllocated, 1_000, 4_000, 25),
+            (Strategy::MostAllocated, 5_000, 4_000, 100),
+            (shape.clone(), 25, 100, 40),
+            (shape.clone(), 75, 100, 90),
+            (shape, 200, 100, 100),
+        ] {
+            let fit = NodeResourcesFit::new(strategy, &[("cpu", 1)]);
+            assert_eq!(fit.rate(requested, capacity), want, "{:?} {requested}/{capacity}", fit.strategy);
+        }
+    }
+}

@@ -1,0 +1,545 @@
+//! `proportion`: queues share the cluster by weight, and may not hold more than that share while others want theirs.
+//!
+//! What a queue deserves is found by bounded water-filling, resource by resource: in proportion to its weight, at least
+//! its guarantee, at most what it asks for and what its capability allows. Who asks for less leaves the rest to the
+//! others, so a lone queue deserves the whole cluster.
+
+use std::collections::BTreeMap;
+
+use krafla_framework::session_plugin::{SessionPlugin, Victims, Vote};
+use krafla_framework::{PluginEntry, PluginInfo, Point, Rank, Reason, Room, Shortage};
+use krafla_model::resources::{Limits, ratio};
+use krafla_model::{ClusterState, JobId, Limit, QueueId, Resources, TaskId};
+use ordered_float::OrderedFloat;
+
+use crate::admission;
+use crate::water_filling::{Claim, divide};
+
+/// Name, arguments and points.
+pub const INFO: PluginInfo = PluginInfo {
+    name: "proportion",
+    about: "share the cluster between queues by weight",
+    arguments: &[],
+    points: &[
+        Point::QueueOrder,
+        Point::Reclaimable,
+        Point::Overused,
+        Point::Allocatable,
+        Point::Preemptive,
+        Point::JobEnqueueable,
+    ],
+};
+
+#[derive(Default)]
+struct Proportion {
+    queues: BTreeMap<QueueId, Share>,
+}
+
+/// What one queue is due, fixed for a session.
+struct Share {
+    deserved: Resources,
+    /// The cluster less the other queues' guarantees, and its own capability.
+    real_capability: Limits,
+    /// What admission keeps for its jobs.
+    inqueue: Resources,
+}
+
+/// Makes the plugin.
+pub fn build(_: &PluginEntry) -> Box<dyn SessionPlugin> {
+    Box::<Proportion>::default()
+}
+
+impl Proportion {
+    /// Held over deserved in the dimension that is nearest to its due.
+    fn share(&self, cluster: &ClusterState, queue: QueueId) -> OrderedFloat<f64> {
+        let Some(share) = self.queues.get(&queue) else { return OrderedFloat(0.0) };
+        let held = cluster.queue(queue).held().claimed();
+        let fractions = share.deserved.iter().map(|(id, due)| ratio(held.get(id), due));
+        fractions.max().unwrap_or(OrderedFloat(0.0))
+    }
+
+    /// Why `request` is more than the queue may hold, if it is.
+    fn beyond(&self, cluster: &ClusterState, id: QueueId, request: &Resources, room: Room) -> Option<Reason> {
+        let queue = cluster.queue(id);
+        if !queue.is_open() {
+            return Some(not_open(cluster, id));
+        }
+        let share = self.queues.get(&id)?;
+        let held = match room {
+            // What terminates still takes room until it is gone.
+            Room::Now => queue.held().occupied(),
+            Room::AfterRelease => queue.held().claimed(),
+        };
+        let short = without_pods(request).first_over(&held, &share.deserved)?;
+        Some(Reason::QueueLimit { queue: queue.spec.name.clone(), shortage: Shortage::new(short, cluster) })
+    }
+}
+
+/// Pod slots are shared, but no queue is held to its part of them (Volcano leaves `pods` out of these comparisons).
+fn without_pods(amounts: &Resources) -> Resources {
+    amounts.clone().with(krafla_model::ResourceId::PODS, 0)
+}
+
+fn not_open(cluster: &ClusterState, id: QueueId) -> Reason {
+    let queue = cluster.queue(id);
+    let waiting = queue.jobs().filter(|job| cluster.job(*job).counts().sum(|s| s.is_waiting()) > 0).count();
+    Reason::QueueNotOpen { queue: queue.spec.name.clone(), state: queue.spec.state.as_str().to_owned(), jobs: waiting }
+}
+
+impl SessionPlugin for Proportion {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn points(&self) -> &'static [Point] {
+        INFO.points
+    }
+
+    fn open(&mut self, cluster: &ClusterState) {
+        let total = &cluster.totals().allocatable;
+        let mut guarantees = Resources::default();
+        for (_, queue) in cluster.queues() {
+            guarantees.add(&queue.guarantee);
+        }
+        let active: Vec<QueueId> = cluster.queues().filter(|(_, queue)| queue.n_jobs() > 0).map(|(id, _)| id).collect();
+        let real: Vec<Limits> = active
+            .iter()
+            .map(|&id| {
+                let queue = cluster.queue(id);
+                let own = total.minus_clamped(&guarantees).plus(&queue.guarantee);
+                let mut capability = queue.capability.clone();
+                // Volcano takes a CPU or memory capability of 0 for none at all.
+                for id in [krafla_model::ResourceId::CPU, krafla_model::ResourceId::MEMORY] {
+                    if capability.get(id) == Limit::To(0) {
+                        capability.clear(id);
+                    }
+                }
+                Limits::of_stock(&own, cluster.names()).min(&capability)
+            })
+            .collect();
+        let mut deserved = vec![Resources::default(); active.len()];
+        for (resource, amount) in total.iter() {
+            let claims: Vec<Claim> = active
+                .iter()
+                .zip(&real)
+                .map(|(&id, real)| {
+                    let queue = cluster.queue(id);
+                    let floor = queue.guarantee.get(resource);
+                    let wanted = queue.held().wanted().get(resource);
+                    let ceiling = match real.get(resource) {
+                        Limit::To(limit) => wanted.min(limit),
+                        Limit::Unlimited => wanted,
+                    };
+                    Claim { weight: queue.spec.weight, floor, ceiling: ceiling.max(floor) }
+                })
+                .collect();
+            for (part, deserved) in divide(amount, &claims).into_iter().zip(&mut deserved) {
+                deserved.set(resource, part);
+            }
+        }
+        let at_the_door = admission::anyone_waits_for_entry(cluster);
+        self.queues = active
+            .into_iter()
+            .zip(deserved.into_iter().zip(real))
+            .map(|(id, (deserved, real_capability))| {
+                let mut inqueue = Resources::default();
+                if at_the_door {
+                    for job in cluster.queue(id).jobs() {
+                        inqueue.add(&admission::reservation(cluster, job));
+                    }
+                }
+                (id, Share { deserved, real_capability, inqueue })
+            })
+            .collect();
+    }
+
+    fn queue_order(&self, cluster: &ClusterState, queue: QueueId, rank: &mut Rank) {
+        rank.descending(cluster.queue(queue).spec.priority);
+        rank.ascending(self.share(cluster, queue));
+    }
+
+    /// Every dimension of what it deserves is in use.
+    fn overused(&self, cluster: &ClusterState, id: QueueId) -> Option<Reason> {
+        let share = self.queues.get(&id)?;
+        let held = cluster.queue(id).held().claimed();
+        let full = share.deserved.within(&held);
+        full.then(|| Reason::QueueOverused {
+            queue: cluster.queue(id).spec.name.clone(),
+            held: cluster.names().format_all(&held),
+            deserved: cluster.names().format_all(&share.deserved),
+        })
+    }
+
+    fn allocatable(&self, cluster: &ClusterState, queue: QueueId, task: TaskId, room: Room) -> Option<Reason> {
+        self.beyond(cluster, queue, &cluster.shape_of(task).request, room)
+    }
+
+    fn preemptive(&self, cluster: &ClusterState, queue: QueueId, tasks: &[TaskId]) -> bool {
+        let mut sum = Resources::default();
+        for &task in tasks {
+            sum.add(&cluster.shape_of(task).request);
+        }
+        self.beyond(cluster, queue, &sum, Room::AfterRelease).is_none()
+    }
+
+    /// From each queue as long as it holds more than it deserves in some dimension.
+    fn reclaimable(&self, cluster: &ClusterState, _: TaskId, candidates: &[TaskId]) -> Victims {
+        let mut left: BTreeMap<QueueId, Resources> = BTreeMap::new();
+        let mut victims = Vec::new();
+        for &candidate in candidates {
+            let queue = cluster.task(candidate).job.and_then(|job| cluster.job(job).queue);
+            let Some((queue, share)) = queue.and_then(|queue| Some((queue, self.queues.get(&queue)?))) else {
+                continue;
+            };
+            let held = left.entry(queue).or_insert_with(|| cluster.queue(queue).held().claimed());
+            if !held.within(&share.deserved) {
+                held.sub(&cluster.shape_of(candidate).request);
+                victims.push(candidate);
+            }
+        }
+        Victims::Only(victims)
+    }
+
+    fn job_enqueueable(&self, cluster: &ClusterState, id: JobId) -> Vote {
+        let job = cluster.job(id);
+        let Some(queue_id) = job.queue else { return Vote::Abstain };
+        let queue = cluster.queue(queue_id);
+        if !queue.is_open() {
+            return Vote::Reject(Box::new(not_open(cluster, queue_id)));
+        }
+        let (Some(min), Some(share)) = (&job.min_resources, self.queues.get(&queue_id)) else { return Vote::Permit };
+        let mut elastic = Resources::default();
+        for job in queue.jobs() {
+            elastic.add(&cluster.job(job).elastic());
+        }
+        // What terminates is left out: a job that is let in holds nothing yet, and may be promised that room.
+        let used = queue.held().claimed().plus(&share.inqueue).minus_clamped(&elastic);
+        match without_pods(min).first_over(&used, &share.real_capability) {
+            None => Vote::Permit,
+            Some(short) => Vote::Reject(Box::new(Reason::QueueLimit {
+                queue: queue.spec.name.clone(),
+                shortage: Shortage::new(short, cluster),
+            })),
+        }
+    }
+
+    fn job_enqueued(&mut self, cluster: &ClusterState, job: JobId) {
+        let queue = cluster.job(job).queue;
+        if let Some(share) = queue.and_then(|queue| self.queues.get_mut(&queue)) {
+            share.inqueue.add(&admission::on_entry(cluster, job));
+        }
+    }
+
+    fn deserved(&self, queue: QueueId) -> Option<Resources> {
+        Some(self.queues.get(&queue)?.deserved.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use krafla_model::JobPhase::{Inqueue, Pending};
+    use krafla_model::queue::QueueState;
+    use krafla_model::{Event, JobPhase, QuotaSpec};
+    use krafla_testkit::{JobScene, QueueScene, Scene, amounts};
+
+    use super::*;
+    use crate::testing::{conf, registry, run};
+
+    const ALL: &[&str] = &["gang", "proportion", "predicates"];
+    const DOOR_ONLY: &str = "proportion enabledOverused=false enabledAllocatable=false enableQueueOrder=false";
+    const ALLOCATABLE_ONLY: &str = "proportion enabledOverused=false enableJobEnqueued=false enableQueueOrder=false";
+
+    fn runs(queue: &'static str, asks: &'static str, node: &'static str) -> impl Fn(JobScene) -> JobScene {
+        move |job| {
+            let job = job.queue(queue).min(1).min_resources(asks).running(1, asks, node);
+            job.group(|group| group.phase = JobPhase::Running)
+        }
+    }
+
+    fn waits(queue: &'static str, asks: &'static str) -> impl Fn(JobScene) -> JobScene {
+        move |job| job.queue(queue).min(1).min_resources(asks).at_the_door().pending(1, asks)
+    }
+
+    /// Two nodes, and two queues that run something.
+    fn common(edit: impl FnOnce(QueueScene) -> QueueScene) -> Scene {
+        Scene::new()
+            .node("n1", "2c2G")
+            .node("n2", "2c2G")
+            .queue("q1", |queue| edit(queue.capability("2c2G")))
+            .queue("q2", |queue| queue.capability("3c3G"))
+            .job("r1", runs("q1", "1c2G", "n1"))
+            .job("r2", runs("q2", "2c1G", "n2"))
+    }
+
+    #[test]
+    fn a_queue_is_held_to_what_it_asks_more_of() {
+        let everything = "proportion";
+        for (name, queue, asks, plugin, binds, phase) in [
+            ("its memory is used up, CPU is not", "q1", "1c", everything, "p-0 -> n1", Inqueue),
+            ("its CPU is used up, memory is not", "q2", "1G", everything, "p-0 -> n2", Inqueue),
+            ("the door alone", "q1", "1c1G", DOOR_ONLY, "", Pending),
+            ("the limit alone", "q1", "1c1G", ALLOCATABLE_ONLY, "", Inqueue),
+        ] {
+            let scene = common(|queue| queue).job("p", waits(queue, asks));
+            let outcome = run(&scene, "enqueue, allocate", &["gang", "predicates", plugin]);
+            assert_eq!(outcome.binds.join(","), binds, "{name}");
+            assert_eq!(outcome.phases["p"], phase, "{name}");
+            assert!(!binds.is_empty() || outcome.reasons["p"].0 == "QueueLimit", "{name}: {:?}", outcome.reasons);
+        }
+    }
+
+    #[test]
+    fn a_queue_that_is_not_open_admits_and_starts_nothing() {
+        for state in [QueueState::Closed, QueueState::Closing, QueueState::Unknown] {
+            let scene = common(|queue| queue.state(state)).job("p", waits("q1", "1c"));
+            let outcome = run(&scene, "enqueue, allocate", ALL);
+            assert_eq!((outcome.binds.len(), outcome.phases["p"]), (0, Pending), "{state:?}");
+            assert_eq!(outcome.reasons["p"].0, "QueueNotOpen");
+            // Not even what asks for nothing at the door (Volcano lets that in).
+            let scene =
+                common(|queue| queue.state(state)).job("p", |job| job.queue("q1").at_the_door().pending(1, "1c"));
+            assert_eq!(run(&scene, "enqueue, allocate", ALL).phases["p"], Pending, "{state:?}");
+            let scene = common(|queue| queue.state(state)).job("p", |job| job.queue("q1").pending(1, "1c"));
+            assert_eq!(run(&scene, "enqueue, allocate", ALL).binds, [""; 0], "{state:?}: admitted before");
+            // Nor what asks for nothing, which Volcano's backfill would start.
+            let scene = common(|queue| queue.state(state)).job("p", |job| job.queue("q1").pending(1, ""));
+            assert_eq!(run(&scene, "allocate, backfill", ALL).binds, [""; 0], "{state:?}: asks for nothing");
+        }
+    }
+
+    #[test]
+    fn the_queue_of_the_highest_priority_goes_first() {
+        let scene = Scene::new()
+            .node("n1", "2c4Gi")
+            .node("n2", "2c4Gi")
+            .queue("q1", |queue| queue.capability("2c4Gi"))
+            .queue("q2", |queue| queue.priority(1))
+            .queue("q3", |queue| queue.priority(10))
+            .job("r1", runs("q1", "2c4Gi", "n1"))
+            .job("p1", waits("q1", "2c4Gi"))
+            .job("p2", |job| job.queue("q2").min(1).pending(1, "2c4Gi"))
+            .job("p3", |job| job.queue("q3").min(1).pending(1, "2c4Gi"));
+        let order_only = "proportion enabledOverused=false enabledAllocatable=false";
+        assert_eq!(run(&scene, "enqueue, allocate", &["gang", "predicates", order_only]).binds, ["p3-0 -> n2"]);
+        // Held to what they deserve, a third of four cores each, none of them may start two (as in Volcano).
+        assert_eq!(run(&scene, "enqueue, allocate", ALL).binds, [""; 0]);
+    }
+
+    #[test]
+    fn what_an_admitted_job_holds_is_not_kept_for_it_again() {
+        for (held, asks, phase) in [(3, "1c", Inqueue), (3, "2c", Pending), (0, "1c", Inqueue), (0, "2c", Pending)] {
+            let scene = Scene::new()
+                .node("n", "8c")
+                .queue("q", |queue| queue.capability("4c"))
+                .job("a", |job| {
+                    job.queue("q").min(3).min_resources("3c").running(held, "1c", "n").pending(3 - held, "1c")
+                })
+                .job("b", |job| job.queue("q").min_resources(asks).at_the_door());
+            let outcome = run(&scene, "enqueue, allocate", &["gang", "proportion"]);
+            assert_eq!(outcome.phases["b"], phase, "{held} held, {asks} asked");
+        }
+    }
+
+    #[test]
+    fn what_a_job_could_give_back_is_not_in_the_way_at_the_door() {
+        // Four cores run, one of them beyond minResources.
+        let scene = |asks: &'static str| {
+            Scene::new()
+                .node("n", "8c")
+                .queue("q", |queue| queue.capability("4c"))
+                .job("a", |job| job.queue("q").min(3).min_resources("3c").running(4, "1c", "n"))
+                .job("b", |job| job.queue("q").min_resources(asks).at_the_door())
+        };
+        assert_eq!(run(&scene("1c"), "enqueue, allocate", ALL).phases["b"], Inqueue);
+        assert_eq!(run(&scene("2c"), "enqueue, allocate", ALL).phases["b"], Pending);
+    }
+
+    #[test]
+    fn room_that_terminates_admits_a_job_and_is_promised_but_not_given() {
+        let scene = Scene::new()
+            .node("n", "8c")
+            .queue("q", |queue| queue.capability("4c"))
+            .job("old", |job| {
+                let job = job.queue("q").min(1).min_resources("4c").releasing(1, "4c", "n");
+                job.group(|group| group.phase = JobPhase::Running)
+            })
+            .job("new", waits("q", "4c"));
+        let outcome = run(&scene, "enqueue, allocate", ALL);
+        assert_eq!(outcome.phases["new"], Inqueue);
+        assert_eq!(outcome.binds, [""; 0], "what terminates counts against the limit until it is gone");
+        assert_eq!(outcome.reasons["new"].0, "WaitingForRelease");
+    }
+
+    #[test]
+    fn a_job_that_another_plugin_keeps_out_leaves_nothing_behind() {
+        let quota = QuotaSpec {
+            namespace: "poor".into(),
+            name: "none".into(),
+            hard: amounts("0c"),
+            used: krafla_model::Amounts::default(),
+        };
+        let scene = Scene::new()
+            .node("n", "8c")
+            .queue("q", |queue| queue.capability("1c"))
+            .job("a", |job| job.namespace("poor").queue("q").min_resources("1c").at_the_door())
+            .job("b", |job| job.queue("q").min_resources("1c").at_the_door())
+            .job("c", |job| job.queue("q").min_resources("1c").at_the_door())
+            .event(Event::Quota(quota));
+        for plugins in [&["proportion", "resourcequota"], &["resourcequota", "proportion"]] {
+            let phases = run(&scene, "enqueue, allocate", plugins).phases;
+            assert_eq!(["a", "b", "c"].map(|job| phases[job]), [Pending, Inqueue, Pending]);
+        }
+    }
+
+    #[test]
+    fn a_resource_that_the_capability_does_not_name_is_limited_by_the_cluster_alone() {
+        let scene = |rdma: &str| {
+            let asks = format!("1c1k1g,example.com/rdma={rdma}");
+            Scene::new()
+                .node("n", "8c8G8g,example.com/rdma=1000")
+                .queue("q", |queue| queue.capability("2c2k4g"))
+                .job("p", |job| job.queue("q").min(1).min_resources(&asks).at_the_door().pending(1, &asks))
+        };
+        assert_eq!(run(&scene("1"), "enqueue, allocate", ALL).binds, ["p-0 -> n"]);
+        assert_eq!(run(&scene("1000"), "enqueue, allocate", ALL).binds, ["p-0 -> n"]);
+        assert_eq!(run(&scene("1001"), "enqueue, allocate", ALL).phases["p"], Pending);
+    }
+
+    #[test]
+    fn a_capability_of_no_cpu_or_memory_is_none_and_of_no_gpu_is_a_limit() {
+        let scene = |capability: &str| {
+            Scene::new()
+                .node("n", "8c8Gi8g")
+                .queue("q", |queue| queue.capability(capability))
+                .job("cpu", |job| job.queue("q").pending(1, "4c4Gi"))
+                .job("gpu", |job| job.queue("q").pending(1, "1c1Gi1g"))
+        };
+        assert_eq!(run(&scene("0c0Gi"), "allocate", ALL).binds, ["cpu-0 -> n", "gpu-0 -> n"]);
+        assert_eq!(run(&scene("0c0Gi0g"), "allocate", ALL).binds, ["cpu-0 -> n"]);
+    }
+
+    /// What each queue deserves, by name, without the pod slots.
+    fn deserved(scene: &Scene) -> BTreeMap<String, String> {
+        let mut cluster = scene.build();
+        krafla_testkit::ask(&mut cluster, &registry(), &conf("allocate", &[&["proportion"]]), |session| {
+            let cluster = session.cluster();
+            let due = |id| Some(cluster.names().format_all(&without_pods(&session.plugins().deserved(id)?)));
+            cluster.queues().filter_map(|(id, queue)| Some((queue.spec.name.to_string(), due(id)?))).collect()
+        })
+    }
+
+    fn due(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(queue, due)| ((*queue).to_owned(), (*due).to_owned())).collect()
+    }
+
+    #[test]
+    fn queues_deserve_in_proportion_to_their_weight_what_they_ask_for() {
+        let asks = |scene: Scene, queue: &'static str, cores: u32| {
+            scene.job(&format!("of-{queue}"), |job| job.queue(queue).pending(cores, "1c"))
+        };
+        let three = |weights: [u32; 3]| {
+            let names = ["q1", "q2", "q3"].into_iter().zip(weights);
+            names.fold(Scene::new().node("n", "12c"), |scene, (name, weight)| scene.queue(name, |q| q.weight(weight)))
+        };
+        let worked = asks(asks(asks(three([1, 1, 2]), "q1", 2), "q2", 10), "q3", 10);
+        assert_eq!(deserved(&worked), due(&[("q1", "cpu 2"), ("q2", "cpu 3334m"), ("q3", "cpu 6666m")]));
+
+        let lone = asks(three([1, 1, 2]), "q1", 20);
+        assert_eq!(deserved(&lone), due(&[("q1", "cpu 12")]), "queues without jobs take no part");
+
+        let guaranteed = Scene::new()
+            .node("n", "10c")
+            .queue("q1", |queue| queue.guarantee("4c"))
+            .queue("q2", |queue| queue)
+            .job("done", |job| job.queue("q1").succeeded(1, "1c"))
+            .job("eager", |job| job.queue("q2").pending(10, "1c"));
+        assert_eq!(deserved(&guaranteed), due(&[("q1", "cpu 4"), ("q2", "cpu 6")]));
+
+        let idle_guarantee = Scene::new()
+            .node("n", "10c")
+            .queue("q1", |queue| queue.guarantee("4c"))
+            .queue("q2", |queue| queue)
+            .job("eager", |job| job.queue("q2").pending(10, "1c"));
+        assert_eq!(deserved(&idle_guarantee), due(&[("q2", "cpu 6")]), "kept for a queue without jobs too");
+
+        let weightless = Scene::new()
+            .node("n", "10c")
+            .queue("q1", |queue| queue.weight(0).guarantee("2c"))
+            .queue("q2", |queue| queue.weight(1))
+            .job("a", |job| job.queue("q1").pending(5, "1c"))
+            .job("b", |job| job.queue("q2").pending(5, "1c"));
+        assert_eq!(deserved(&weightless), due(&[("q1", "cpu 2"), ("q2", "cpu 5")]));
+    }
+
+    #[test]
+    fn without_any_weight_nothing_is_placed() {
+        let scene = Scene::new()
+            .node("n", "10c")
+            .queue("q1", |queue| queue.weight(0))
+            .queue("q2", |queue| queue.weight(0))
+            .job("a", |job| job.queue("q1").pending(1, "1c"))
+            .job("b", |job| job.queue("q2").pending(1, "1c"));
+        assert_eq!(deserved(&scene), due(&[("q1", "nothing"), ("q2", "nothing")]));
+        assert_eq!(run(&scene, "allocate", ALL).binds, [""; 0]);
+    }
+
+    #[test]
+    fn a_queue_gives_back_what_is_beyond_its_due_and_no_more() {
+        let mut cluster = Scene::new()
+            .node("n", "3c")
+            .queue("q1", |queue| queue)
+            .queue("q2", |queue| queue)
+            .job("a", |job| job.queue("q1").running(3, "1c", "n"))
+            .job("b", |job| job.queue("q2").pending(3, "1c"))
+            .build();
+        let mut plugin = Proportion::default();
+        plugin.open(&cluster);
+        let q1 = cluster.find_queue("q1").unwrap();
+        assert_eq!(cluster.names().format_all(&without_pods(&plugin.deserved(q1).unwrap())), "cpu 1500m");
+        let running: Vec<TaskId> = cluster.tasks().map(|(id, _)| id).take(3).collect();
+        let reclaimer = krafla_testkit::task_named(&cluster, "b-0");
+        assert_eq!(plugin.reclaimable(&cluster, reclaimer, &running), Victims::Only(running[..2].to_vec()));
+        // One has gone: the next is still above 1.5, the third is not.
+        cluster.evict(running[0]).unwrap();
+        assert_eq!(plugin.reclaimable(&cluster, reclaimer, &running[1..]), Victims::Only(vec![running[1]]));
+    }
+
+    /// Queues with a weight, a capability in cores (0: none), and jobs of so many pods of so many cores.
+    type Shared = (u32, Vec<(u32, u32, Vec<(u32, u32)>)>);
+
+    fn shared() -> impl proptest::strategy::Strategy<Value = Shared> {
+        use proptest::collection::vec;
+        (1_u32..20, vec((0_u32..4, 0_u32..9, vec((1_u32..5, 1_u32..4), 0..3)), 1..4))
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(200))]
+
+        #[test]
+        fn no_queue_gets_more_than_its_due_or_its_capability_and_a_second_session_adds_nothing((cores, queues) in shared()) {
+            let mut scene = Scene::new().node("n", &format!("{cores}c"));
+            for (q, (weight, capability, jobs)) in queues.iter().enumerate() {
+                let name = format!("q{q}");
+                scene = scene.queue(&name, |queue| {
+                    let queue = queue.weight(*weight);
+                    if *capability > 0 { queue.capability(&format!("{capability}c")) } else { queue }
+                });
+                for (j, (pods, asks)) in jobs.iter().enumerate() {
+                    let asks = format!("{asks}c");
+                    scene = scene.job(&format!("{name}-{j}"), |job| job.queue(&name).min(1).pending(*pods, &asks));
+                }
+            }
+            let outcome = run(&scene, "allocate", ALL);
+            let mut plugin = Proportion::default();
+            plugin.open(&scene.build());
+            for (id, queue) in outcome.cluster.queues().filter(|(_, queue)| queue.n_jobs() > 0) {
+                let held = without_pods(&queue.held().allocated);
+                let due = plugin.deserved(id).unwrap();
+                proptest::prop_assert!(held.within(&due), "{} holds {:?} of {:?}", queue.spec.name, held, due);
+                proptest::prop_assert!(held.first_over(&Resources::default(), &queue.capability).is_none());
+            }
+            let again = krafla_testkit::run(outcome.settled(), &registry(), &conf("allocate", &[ALL]));
+            proptest::prop_assert_eq!(again.binds, Vec::<String>::new());
+        }
+    }
+}

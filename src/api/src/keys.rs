@@ -1,0 +1,65 @@
+//! The annotation and label keys that are read, by who defined them.
+
+/// The PodGroup of a pod: Volcano's binding contract.
+pub const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
+/// The same under the name that Volcano's controllers also read.
+pub const VOLCANO_GROUP_NAME: &str = "scheduling.volcano.sh/group-name";
+/// Coscheduling's label for the same.
+pub const COSCHEDULING_GROUP: &str = "scheduling.x-k8s.io/pod-group";
+/// Label of the gang of a pod in coscheduling's first form, which needs no PodGroup object.
+pub const LABEL_GANG_NAME: &str = "pod-group.scheduling.sigs.k8s.io/name";
+/// Label with that gang's minimum.
+pub const LABEL_GANG_MIN: &str = "pod-group.scheduling.sigs.k8s.io/min-available";
+
+/// Annotation of a pod: the queue of the PodGroup that is made for it.
+pub const QUEUE_NAME: &str = "scheduling.volcano.sh/queue-name";
+/// Annotation of an owner: the minimum of the PodGroup that is made for its pods.
+pub const GROUP_MIN_MEMBER: &str = "scheduling.volcano.sh/group-min-member";
+/// Annotation or label: the role of a pod within its job.
+pub const TASK_SPEC: &str = "volcano.sh/task-spec";
+/// Annotation: the priority of a pod within its job.
+pub const TASK_PRIORITY: &str = "volcano.sh/task-priority";
+/// Annotation and label: the index of a pod within its role.
+pub const TASK_INDEX: &str = "volcano.sh/task-index";
+/// Annotation or label: whether a pod or a PodGroup may be evicted for others.
+pub const PREEMPTABLE: &str = "volcano.sh/preemptable";
+/// Annotation: the longest wait of a PodGroup before `sla` puts it first.
+pub const SLA_WAITING_TIME: &str = "volcano.sh/sla-waiting-time";
+/// The same in its short form.
+pub const SLA_WAITING_TIME_SHORT: &str = "sla-waiting-time";
+/// Annotation of a pod: topology mode of the PodGroup that is made for it.
+pub const TOPOLOGY_MODE: &str = "volcano.sh/network-topology-mode";
+/// Annotation of a pod: highest tier of the PodGroup that is made for it.
+pub const TOPOLOGY_HIGHEST_TIER: &str = "volcano.sh/network-topology-highest-tier";
+/// Annotation of a queue: its limits in single node groups, as JSON.
+pub const NODE_GROUP_LIMITS: &str = "volcano.sh/nodegroup-resource-limits";
+/// Annotation and label: the Volcano job of a pod.
+pub const JOB_NAME: &str = "volcano.sh/job-name";
+/// Label: the namespace of that job.
+pub const JOB_NAMESPACE: &str = "volcano.sh/job-namespace";
+/// Annotation and label: the queue of that job.
+pub const JOB_QUEUE: &str = "volcano.sh/queue-name";
+/// Label: the partition of a pod within its role.
+pub const PARTITION_ID: &str = "volcano.sh/partition-id";
+
+/// Krafla's annotation of a pod: a share of one GPU, in thousandths, `1` to `999`.
+pub const GPU_MILLI: &str = "krafla.io/gpu-milli";
+/// Krafla's annotation of a PodGroup, or of the owner of pods without one: what `drf` divides its share by, from 1 on.
+pub const WEIGHT: &str = "krafla.io/weight";
+/// Krafla's annotation of a node: how many GPU devices are modelled one by one, so that pods may share them.
+pub const GPU_DEVICES: &str = "krafla.io/gpu-devices";
+/// Krafla's annotation of anything that runs: how long a pod runs in the simulator.
+pub const RUNTIME: &str = "krafla.io/runtime";
+/// Krafla's annotation of anything that runs: how long its user expects a pod to run.
+pub const ESTIMATE: &str = "krafla.io/estimate";
+/// Krafla's annotation of any object: when the simulator submits it.
+pub const SUBMIT_AT: &str = "krafla.io/submit-at";
+
+/// Labels that name one pod of a template. A shape leaves them out, since with them no two pods of a StatefulSet or an
+/// indexed Job would be alike.
+pub const INDEX_LABELS: [&str; 4] = [
+    TASK_INDEX,
+    "apps.kubernetes.io/pod-index",
+    "batch.kubernetes.io/job-completion-index",
+    "statefulset.kubernetes.io/pod-name",
+];

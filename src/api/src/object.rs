@@ -1,0 +1,129 @@
+//! The kinds of objects that are read.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+
+use crate::crds::{CoschedulingGroup, KubernetesGroup, PodGroup, Queue, VolcanoJob, groups};
+use crate::fault::{Fault, typed};
+use crate::workload::Workload;
+
+/// A Kubernetes object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Object {
+    /// A pod.
+    Pod(Box<Pod>),
+    /// A node.
+    Node(Box<Node>),
+    /// Volcano's PodGroup.
+    PodGroup(Box<PodGroup>),
+    /// Coscheduling's PodGroup.
+    CoschedulingGroup(Box<CoschedulingGroup>),
+    /// Kubernetes' own PodGroup.
+    KubernetesGroup(Box<KubernetesGroup>),
+    /// A queue.
+    Queue(Box<Queue>),
+    /// A PriorityClass.
+    PriorityClass(Box<PriorityClass>),
+    /// A ResourceQuota.
+    ResourceQuota(Box<ResourceQuota>),
+    /// Something that a controller makes pods of.
+    Workload(Box<Workload>),
+    /// Anything else, which scheduling does not depend on.
+    Other {
+        /// Its group and version.
+        api_version: String,
+        /// Its kind.
+        kind: String,
+    },
+}
+
+/// Kinds that are read, to guess what a misspelled one should be.
+const KINDS: [&str; 10] = [
+    "Pod",
+    "Node",
+    "PodGroup",
+    "Queue",
+    "PriorityClass",
+    "ResourceQuota",
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "Job",
+];
+
+impl Object {
+    /// Its metadata, if it is of a kind that is read.
+    pub fn metadata(&self) -> Option<&ObjectMeta> {
+        Some(match self {
+            Self::Pod(pod) => &pod.metadata,
+            Self::Node(node) => &node.metadata,
+            Self::PodGroup(group) => &group.metadata,
+            Self::CoschedulingGroup(group) => &group.metadata,
+            Self::KubernetesGroup(group) => &group.metadata,
+            Self::Queue(queue) => &queue.metadata,
+            Self::PriorityClass(class) => &class.metadata,
+            Self::ResourceQuota(quota) => &quota.metadata,
+            Self::Workload(workload) => &workload.metadata,
+            Self::Other { .. } => return None,
+        })
+    }
+
+    /// The same, to be changed.
+    pub fn metadata_mut(&mut self) -> Option<&mut ObjectMeta> {
+        Some(match self {
+            Self::Pod(pod) => &mut pod.metadata,
+            Self::Node(node) => &mut node.metadata,
+            Self::PodGroup(group) => &mut group.metadata,
+            Self::CoschedulingGroup(group) => &mut group.metadata,
+            Self::KubernetesGroup(group) => &mut group.metadata,
+            Self::Queue(queue) => &mut queue.metadata,
+            Self::PriorityClass(class) => &mut class.metadata,
+            Self::ResourceQuota(quota) => &mut quota.metadata,
+            Self::Workload(workload) => &mut workload.metadata,
+            Self::Other { .. } => return None,
+        })
+    }
+
+    /// Reads an object, with what is wrong with it and can be lived with.
+    pub(crate) fn read(value: &Value) -> Result<(Self, Vec<String>), Fault> {
+        let text = |key: &str| match value.get(key) {
+            Some(Value::String(text)) if !text.is_empty() => Ok(text.as_str()),
+            Some(Value::Null) | None => Err(Fault::whole(format!("has no {key}; a Kubernetes object has one"))),
+            Some(_) => Err(Fault::whole(format!("{key} is not a text"))),
+        };
+        let (api_version, kind) = (text("apiVersion")?, text("kind")?);
+        let of = |group: &str| api_version.starts_with(group);
+        let sound = |object: Self| Ok((object, Vec::new()));
+        let workload = |(workload, problems): (Workload, Vec<String>)| (Self::Workload(Box::new(workload)), problems);
+        match (api_version, kind) {
+            ("v1", "Pod") => sound(Self::Pod(typed(value)?)),
+            ("v1", "Node") => sound(Self::Node(typed(value)?)),
+            ("v1", "ResourceQuota") => sound(Self::ResourceQuota(typed(value)?)),
+            ("scheduling.k8s.io/v1", "PriorityClass") => sound(Self::PriorityClass(typed(value)?)),
+            ("apps/v1", "Deployment") => Ok(workload(Workload::of_deployment(*typed::<Deployment>(value)?))),
+            ("apps/v1", "ReplicaSet") => Ok(workload(Workload::of_replica_set(*typed::<ReplicaSet>(value)?))),
+            ("apps/v1", "StatefulSet") => Ok(workload(Workload::of_stateful_set(*typed::<StatefulSet>(value)?))),
+            ("batch/v1", "Job") => Ok(workload(Workload::of_job(*typed::<Job>(value)?))),
+            (_, "Job") if of(groups::VOLCANO_BATCH) => {
+                Ok(workload(Workload::of_volcano_job(*typed::<VolcanoJob>(value)?)))
+            }
+            (_, "PodGroup") if of(groups::VOLCANO) => sound(Self::PodGroup(typed(value)?)),
+            (_, "PodGroup") if of(groups::COSCHEDULING) => sound(Self::CoschedulingGroup(typed(value)?)),
+            (_, "PodGroup") if of(groups::KUBERNETES) => sound(Self::KubernetesGroup(typed(value)?)),
+            (_, "Queue") if of(groups::VOLCANO) => sound(Self::Queue(typed(value)?)),
+            _ => sound(Self::Other { api_version: api_version.to_owned(), kind: kind.to_owned() }),
+        }
+    }
+}
+
+/// The kind that `kind` is probably meant to be: one that differs in case or by an `s`.
+pub(crate) fn nearest_kind(kind: &str) -> Option<&'static str> {
+    let bare = kind.strip_suffix(['s', 'S']).unwrap_or(kind);
+    KINDS
+        .into_iter()
+        .find(|known| *known != kind && (known.eq_ignore_ascii_case(kind) || known.eq_ignore_ascii_case(bare)))
+}

@@ -1,0 +1,348 @@
+use std::sync::Arc;
+
+use krafla_model::labels::Test;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn read_by(converter: &mut Converter, pod: Value) -> (Option<PodSpec>, Vec<String>) {
+    let (pod, problems) = converter.pod(&serde_json::from_value(pod).expect("a pod"));
+    (pod, problems.into_iter().map(|problem| format!("{}: {}", problem.object, problem.message)).collect())
+}
+
+fn read(pod: Value) -> (Option<PodSpec>, Vec<String>) {
+    read_by(&mut Converter::new(), pod)
+}
+
+/// A pod with this metadata and these fields of its spec.
+fn pod(meta: Value, spec: Value) -> Value {
+    let mut pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "app"}]}});
+    for (part, fields) in [("metadata", meta), ("spec", spec)] {
+        for (key, value) in fields.as_object().expect("fields") {
+            pod[part][key] = value.clone();
+        }
+    }
+    pod
+}
+
+fn sound(pod: Value) -> PodSpec {
+    let (pod, problems) = read(pod);
+    assert_eq!(problems, [""; 0]);
+    pod.expect("a pod")
+}
+
+#[test]
+fn a_pod_is_what_scheduling_needs_of_it() {
+    let mut whole = pod(
+        json!({
+            "namespace": "ns", "uid": "u", "creationTimestamp": "1970-01-01T00:00:02Z", "deletionTimestamp": "1970-01-01T00:01:00Z",
+            "labels": {"app": "x", "apps.kubernetes.io/pod-index": "3"},
+            "annotations": {"scheduling.k8s.io/group-name": "g", "volcano.sh/task-spec": "ps", "volcano.sh/preemptable": "false"},
+        }),
+        json!({
+            "nodeName": "n1", "priority": 7, "priorityClassName": "high", "preemptionPolicy": "Never",
+            "nodeSelector": {"zone": "a"}, "schedulingGates": [{"name": "wait"}],
+            "containers": [{
+                "name": "c", "image": "reg:5000/app", "resources": {"requests": {"cpu": 2}},
+                "ports": [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81}],
+            }],
+            "initContainers": [
+                {"name": "s", "image": "b@sha256:0", "restartPolicy": "Always", "ports": [{"containerPort": 1, "hostPort": 9, "protocol": "UDP"}]},
+                {"name": "i", "image": "a:2", "ports": [{"containerPort": 1, "hostPort": 10}]},
+            ],
+        }),
+    );
+    whole["status"] = json!({"phase": "Running", "nominatedNodeName": "n2"});
+    let pod = sound(whole);
+    assert_eq!((pod.uid.as_str(), pod.name.as_str(), pod.namespace().as_str()), ("u", "p", "ns"));
+    assert_eq!((pod.created.0, pod.deleting, pod.phase, pod.priority), (2_000, true, PodPhase::Running, 7));
+    assert_eq!(
+        (pod.group.as_deref(), pod.node.as_deref(), pod.nominated.as_deref()),
+        (Some("g"), Some("n1"), Some("n2"))
+    );
+    assert_eq!(pod.gates, ["wait"]);
+    let shape = &pod.shape;
+    assert_eq!(shape.labels.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["app"]);
+    assert_eq!((shape.role.as_str(), shape.priority_class.as_str()), ("ps", "high"));
+    assert!(shape.protected && shape.never_preempts);
+    assert_eq!(shape.node_selector.get("zone").map(Name::as_str), Some("a"));
+    assert_eq!(shape.images, ["a:2", "b@sha256:0", "reg:5000/app:latest"]);
+    let ports: Vec<_> = shape.host_ports.iter().map(|port| (port.protocol.as_str(), port.port)).collect();
+    assert_eq!(ports, [("TCP", 8080), ("UDP", 9)]);
+}
+
+#[test]
+fn what_is_not_said_has_volcanos_defaults() {
+    let pod = sound(pod(json!({}), json!({})));
+    assert_eq!((pod.uid.as_str(), pod.namespace().as_str()), ("default/p", "default"));
+    assert_eq!((pod.priority, pod.phase, pod.created.0), (1, PodPhase::Pending, 0));
+    assert!(pod.group.is_none() && pod.node.is_none() && !pod.deleting);
+    assert!(!pod.shape.protected && !pod.shape.never_preempts && pod.shape.required_affinity.is_none());
+}
+
+#[test]
+fn the_group_is_found_wherever_it_is_written() {
+    for (meta, spec, group) in [
+        (
+            json!({"annotations": {"scheduling.k8s.io/group-name": "a", "scheduling.volcano.sh/group-name": "b"}}),
+            json!({}),
+            Some("a"),
+        ),
+        (
+            json!({"annotations": {"scheduling.k8s.io/group-name": "", "scheduling.volcano.sh/group-name": "b"}}),
+            json!({}),
+            Some("b"),
+        ),
+        (json!({"labels": {"scheduling.x-k8s.io/pod-group": "c"}}), json!({}), Some("c")),
+        (json!({"labels": {"pod-group.scheduling.sigs.k8s.io/name": "d"}}), json!({}), Some("d")),
+        (json!({}), json!({"schedulingGroup": {"podGroupName": "e"}}), Some("e")),
+        (json!({}), json!({}), None),
+    ] {
+        assert_eq!(sound(pod(meta, spec)).group.as_deref(), group);
+    }
+}
+
+#[test]
+fn two_labels_make_a_gang_without_an_object() {
+    let gang = |labels: Value| {
+        let pod: core::Pod = serde_json::from_value(pod(json!({"labels": labels}), json!({}))).expect("a pod");
+        label_gang(&pod).map(|(name, min)| (name.to_owned(), min))
+    };
+    let (name, min) = ("pod-group.scheduling.sigs.k8s.io/name", "pod-group.scheduling.sigs.k8s.io/min-available");
+    assert_eq!(gang(json!({name: "g", min: "3"})), Some(("g".to_owned(), 3)));
+    assert_eq!(gang(json!({name: "g"})), None);
+    assert_eq!(gang(json!({name: "g", min: "three"})), None);
+    let (read, problems) = read(pod(json!({"labels": {name: "g", min: "three"}}), json!({})));
+    assert!(read.is_some() && problems[0].contains("is `three`, not a number of pods"), "{problems:?}");
+}
+
+#[test]
+fn a_share_of_a_gpu_is_part_of_the_request() {
+    let share = |text: &str| pod(json!({"annotations": {"krafla.io/gpu-milli": text}}), json!({}));
+    let shape = sound(share("250")).shape;
+    assert_eq!((shape.gpu_share_milli, shape.request.get("nvidia.com/gpu")), (250, Some(250)));
+    for text in ["0", "1000", "half", "-1"] {
+        let (pod, problems) = read(share(text));
+        assert!(pod.is_none() && problems[0].contains("1 to 999"), "{problems:?}");
+    }
+    let both = pod(
+        json!({"annotations": {"krafla.io/gpu-milli": "5"}}),
+        json!({"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}),
+    );
+    let (pod, problems) = read(both);
+    assert!(pod.is_none() && problems[0].contains("ask for one of the two"), "{problems:?}");
+}
+
+#[test]
+fn affinity_is_compiled_and_what_cannot_be_read_keeps_the_pod_out() {
+    let affinity = |required: Value, preferred: Value| {
+        json!({"affinity": {"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": required},
+            "preferredDuringSchedulingIgnoredDuringExecution": preferred,
+        }}})
+    };
+    let term = |operator: &str| json!({"matchExpressions": [{"key": "k", "operator": operator, "values": ["5"]}]});
+    let good = affinity(
+        json!([term("Gt"), {}]),
+        json!([{"weight": 10, "preference": term("In")}, {"weight": 1, "preference": {}}]),
+    );
+    let shape = sound(pod(json!({}), good)).shape;
+    let required = shape.required_affinity.as_ref().expect("terms");
+    assert_eq!(required[0].labels[0].test, Test::Gt(5));
+    assert!(required[1].is_empty(), "an empty term stays, and matches nothing");
+    assert_eq!(shape.preferred_affinity.len(), 1, "an empty preference is skipped");
+
+    let bad = affinity(json!([term("Near")]), json!([]));
+    let (kept, problems) = read(pod(json!({}), bad.clone()));
+    assert!(kept.is_none() && problems[0].contains("term 0: `k` has the unknown operator `Near`"), "{problems:?}");
+    let mut placed = bad;
+    placed["nodeName"] = json!("n0");
+    assert!(read(pod(json!({}), placed)).0.is_some(), "a pod that has a node holds its room there");
+
+    let bad_wish = affinity(
+        json!([]),
+        json!([{"weight": 0, "preference": term("In")}, {"weight": 5, "preference": term("Near")}]),
+    );
+    let (kept, problems) = read(pod(json!({}), bad_wish));
+    assert_eq!(kept.map(|pod| pod.shape.preferred_affinity.len()), Some(0));
+    assert_eq!(problems.len(), 2, "{problems:?}");
+}
+
+#[test]
+fn each_unreadable_field_is_reported_with_what_follows() {
+    for (meta, spec, kept, part) in [
+        (
+            json!({"annotations": {"volcano.sh/task-priority": "high"}}),
+            json!({}),
+            true,
+            "task-priority is `high`, not an integer",
+        ),
+        (json!({"annotations": {"volcano.sh/preemptable": "maybe"}}), json!({}), true, "it counts as false"),
+        (json!({}), json!({"tolerations": [{"key": "a", "operator": "Near"}]}), true, "toleration 0"),
+        (
+            json!({}),
+            json!({"hostNetwork": true, "containers": [{"name": "c", "ports": [{"containerPort": 70_000}]}]}),
+            false,
+            "host port 70000",
+        ),
+        (
+            json!({}),
+            json!({"containers": [{"name": "c", "resources": {"requests": {"memory": "1GB"}}}]}),
+            false,
+            "did you mean `Gi`?",
+        ),
+        (json!({"name": ""}), json!({}), false, "has no metadata.name"),
+    ] {
+        let (pod, problems) = read(pod(meta, spec));
+        assert_eq!(pod.is_some(), kept, "{part}");
+        assert!(problems.len() == 1 && problems[0].contains(part), "{problems:?}");
+    }
+    let (unsure, _) = read(pod(json!({"annotations": {"volcano.sh/preemptable": "maybe"}}), json!({})));
+    assert!(unsure.expect("a pod").shape.protected);
+    assert_eq!(read(json!({"metadata": {"name": "p"}})).1, ["pod default/p: has no spec; it is left out"]);
+}
+
+#[test]
+fn the_label_says_preemptable_when_no_annotation_does() {
+    let labelled = pod(json!({"labels": {"volcano.sh/preemptable": "false"}}), json!({}));
+    assert!(sound(labelled).shape.protected);
+}
+
+#[test]
+fn what_is_not_looked_at_is_said_once_a_template() {
+    let mut converter = Converter::new();
+    let spec = json!({
+        "affinity": {"podAntiAffinity": {}},
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "w", "emptyDir": {}}],
+        "resourceClaims": [{"name": "r"}],
+    });
+    let owned = |name: &str| {
+        pod(
+            json!({"name": name, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1", "controller": true}]}),
+            spec.clone(),
+        )
+    };
+    let (_, first) = read_by(&mut converter, owned("a-x"));
+    assert_eq!(first.len(), 1);
+    assert!(
+        first[0].contains(
+            "uses pod anti-affinity, topology spread constraints, volumes that bind to places, resource claims,"
+        ),
+        "{first:?}"
+    );
+    assert_eq!(read_by(&mut converter, owned("b-y")).1, [""; 0]);
+    assert_eq!(read_by(&mut converter, pod(json!({"name": "job-0"}), spec.clone())).1.len(), 1);
+    assert_eq!(read_by(&mut converter, pod(json!({"name": "job-1"}), spec.clone())).1.len(), 0);
+    assert_eq!(
+        sound(pod(json!({}), json!({"volumes": [{"name": "w", "configMap": {"name": "c"}}]}))).name.as_str(),
+        "p"
+    );
+}
+
+#[test]
+fn pods_of_one_template_share_their_shape() {
+    let mut converter = Converter::new();
+    let mut shape = |name: &str| {
+        let indexed = json!({"name": name, "labels": {"statefulset.kubernetes.io/pod-name": name}});
+        read_by(&mut converter, pod(indexed, json!({}))).0.expect("a pod").shape
+    };
+    assert!(Arc::ptr_eq(&shape("web-0"), &shape("web-1")));
+}
+
+/// JSON of any form, with the keys and the values that a pod has more often than chance would have them.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+        proptest::sample::select(vec!["1", "-1", "500m", "1GB", "In", "Gt", "Always", "NoSchedule", "Exists", "a:b/c"])
+            .prop_map(Value::from),
+    ];
+    let keys = proptest::sample::select(vec![
+        "metadata",
+        "name",
+        "namespace",
+        "labels",
+        "annotations",
+        "spec",
+        "containers",
+        "initContainers",
+        "resources",
+        "requests",
+        "limits",
+        "cpu",
+        "memory",
+        "nvidia.com/gpu",
+        "overhead",
+        "tolerations",
+        "key",
+        "operator",
+        "values",
+        "value",
+        "effect",
+        "affinity",
+        "nodeAffinity",
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        "preferredDuringSchedulingIgnoredDuringExecution",
+        "nodeSelectorTerms",
+        "matchExpressions",
+        "matchFields",
+        "weight",
+        "preference",
+        "ports",
+        "hostPort",
+        "containerPort",
+        "hostNetwork",
+        "image",
+        "restartPolicy",
+        "status",
+        "phase",
+        "priority",
+        "nodeName",
+        "schedulingGates",
+        "krafla.io/gpu-milli",
+        "volcano.sh/preemptable",
+        "x",
+    ]);
+    leaf.prop_recursive(7, 48, 5, move |inner| {
+        let map = proptest::collection::btree_map(keys.clone().prop_map(str::to_owned), inner.clone(), 0..5);
+        prop_oneof![
+            proptest::collection::vec(inner, 0..4).prop_map(Value::from),
+            map.prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_pod_panics(meta in any_json(), spec in any_json(), status in any_json()) {
+        let file = json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}).to_string();
+        let read = crate::manifests::read_manifests(&file, "any.json", &crate::manifests::ReadOptions::default());
+        let mut converter = Converter::new();
+        for object in &read.objects {
+            let _ = converter.event(&object.value);
+        }
+        prop_assert!(read.objects.len() + read.problems.len() > 0);
+    }
+
+    #[test]
+    fn no_readable_pod_panics(labels in any_json(), ports in any::<i32>(), amount in ".{0,6}", text in ".{0,12}", operator in "In|Gt|Lt|.{0,3}") {
+        let labels = if labels.is_object() { json!({"volcano.sh/preemptable": text}) } else { json!({}) };
+        let value = pod(
+            json!({"labels": labels, "annotations": {"krafla.io/gpu-milli": text, "volcano.sh/task-priority": text}}),
+            json!({
+                "containers": [{"name": "c", "image": text, "ports": [{"containerPort": 1, "hostPort": ports}],
+                    "resources": {"requests": {"cpu": amount}, "limits": {text.clone(): amount}}}],
+                "tolerations": [{"key": text, "operator": operator, "effect": text}],
+                "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": text, "operator": operator, "values": [amount]}]}]}}},
+            }),
+        );
+        let (pod, problems) = read(value);
+        prop_assert!(pod.is_some() || !problems.is_empty());
+    }
+}

@@ -1,0 +1,84 @@
+//! `krafla scenario`: runs scheduling stories and checks their ends.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use krafla_simulator::scenario;
+
+use crate::registry::registry;
+
+/// Run scenarios: scheduling stories with their expected ends.
+///
+/// Prints one line a scenario, and what was wanted and what came instead for each miss. Exits 0 if all held, 1 if one
+/// missed, 2 if a file could not be read.
+#[derive(Args)]
+#[command(after_help = "Example:\n  krafla scenario test/scenarios\n\nA scenario:\n  scenario: a-gang-waits\n  cluster: {nodes: [{name: n, count: 2, cpu: 4}]}\n  timeline:\n  - {at: 0s, submit: {job: a, replicas: 3, minMember: 3, request: {cpu: 4}, runtime: 60s}}\n  expect:\n  - {at: 0s, job: a, bound: 0, reason: NotEnoughResources}")]
+pub(crate) struct Arguments {
+    /// Scenario files, or folders of them.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let mut files = Vec::new();
+    for path in &arguments.files {
+        collect(path, &mut files)?;
+    }
+    let (mut passed, mut missed, mut unreadable) = (0, 0, 0);
+    for file in &files {
+        let name = file.display().to_string();
+        let read = std::fs::read_to_string(file).with_context(|| name.clone());
+        let verdict = match read {
+            Ok(text) => scenario::run(&text, &name, registry).map_err(anyhow::Error::from),
+            Err(error) => Err(error),
+        };
+        match verdict {
+            Ok(verdict) if verdict.passed() => {
+                println!("ok      {} ({} checks, {} cycles)", verdict.name, verdict.checks, verdict.cycles);
+                passed += 1;
+            }
+            Ok(verdict) => {
+                println!("MISSED  {} ({name})", verdict.name);
+                for miss in &verdict.misses {
+                    println!("          {miss}");
+                }
+                for note in &verdict.notes {
+                    println!("          note: {note}");
+                }
+                missed += 1;
+            }
+            Err(error) => {
+                println!("UNREAD  {error:#}");
+                unreadable += 1;
+            }
+        }
+    }
+    println!("{passed} passed, {missed} missed, {unreadable} could not be read");
+    Ok(ExitCode::from(match (missed, unreadable) {
+        (0, 0) => 0,
+        (_, 0) => 1,
+        _ => 2,
+    }))
+}
+
+/// The files under `path`, in name order.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(path)
+        .with_context(|| path.display().to_string())?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    entries.sort();
+    for entry in entries {
+        let is_scenario = entry.extension().is_some_and(|ext| ext == "yaml" || ext == "yml");
+        if entry.is_dir() || is_scenario {
+            collect(&entry, files)?;
+        }
+    }
+    Ok(())
+}

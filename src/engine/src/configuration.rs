@@ -1,0 +1,76 @@
+//! The configuration in force: compiled before it is used, and kept when its successor is wrong.
+
+use krafla_framework::conf::compile::compile;
+use krafla_framework::conf::problem::{Problem, Severity};
+use krafla_framework::{Action, PluginSet, Policy, Registry};
+
+/// A configuration, built.
+pub struct Configuration {
+    /// What was read.
+    pub policy: Policy,
+    pub(crate) plugins: PluginSet,
+    pub(crate) actions: Vec<Box<dyn Action>>,
+    pub(crate) action_names: Vec<&'static str>,
+    /// The text it came from; `None` for the built-in one.
+    text: Option<String>,
+}
+
+/// How the configuration file is doing, for a metric and for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfigurationHealth {
+    /// Changes that were put in force.
+    pub accepted: u64,
+    /// Changes that were refused.
+    pub refused: u64,
+    /// Whether the newest content is the one in force; the alarm rings when it is not.
+    pub current: bool,
+    /// What was wrong with the newest content, or odd about it, rendered with its place.
+    pub problems: Vec<String>,
+}
+
+impl Configuration {
+    /// Builds what a policy names.
+    pub fn new(policy: Policy, registry: &Registry) -> Self {
+        let plugins = PluginSet::build(&policy, registry);
+        let actions: Vec<Box<dyn Action>> = policy
+            .actions
+            .iter()
+            .filter_map(|name| registry.actions.iter().find(|builder| builder.info.name == name))
+            .map(|builder| (builder.build)(policy.action_arguments(builder.info.name)))
+            .collect();
+        let action_names = actions.iter().map(|action| action.name()).collect();
+        Self { policy, plugins, actions, action_names, text: None }
+    }
+
+    /// Compiles and builds a text. `Err` has every problem, rendered, if there is an error among them.
+    pub fn read(text: &str, file: &str, registry: &Registry) -> Result<(Self, Vec<String>), Vec<String>> {
+        let compiled = compile(text, file, &registry.catalogue());
+        let rendered = compiled.problems.iter().map(|problem| problem.render(text)).collect();
+        match compiled.policy {
+            Some(policy) if compiled.problems.iter().all(|p: &Problem| p.severity == Severity::Warning) => {
+                Ok((Self { text: Some(text.to_owned()), ..Self::new(policy, registry) }, rendered))
+            }
+            _ => Err(rendered),
+        }
+    }
+
+    /// The same configuration with new plugins: the old ones may have been left in the middle of something.
+    pub(crate) fn rebuild(old: &Self, registry: &Registry) -> Self {
+        Self { text: old.text.clone(), ..Self::new(old.policy.clone(), registry) }
+    }
+
+    /// Whether this is what `text` makes: a file that was written again without a change.
+    pub fn is_from(&self, text: &str) -> bool {
+        self.text.as_deref() == Some(text)
+    }
+
+    /// Names of the actions, in order.
+    pub fn actions(&self) -> &[&'static str] {
+        &self.action_names
+    }
+
+    /// The plugins.
+    pub fn plugins(&self) -> &PluginSet {
+        &self.plugins
+    }
+}

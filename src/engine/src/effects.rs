@@ -1,0 +1,154 @@
+//! From decisions and changes of the books to effects: what is written, and only when it differs from what was.
+
+use krafla_framework::effect::{Decision, Effect, EvictionCertificate, PodRef, Subject};
+use krafla_framework::phase::phase_of;
+use krafla_framework::session_plugin::JobCondition;
+use krafla_framework::Reasons;
+use krafla_model::ids::IdVec;
+use krafla_model::{ClusterState, JobId, JobPhase, Name, TaskId, TaskStatus};
+
+/// What has been written of each job, so that the same is not written again.
+#[derive(Default)]
+pub(crate) struct Written {
+    jobs: IdVec<JobId, Option<JobRecord>>,
+}
+
+#[derive(Clone)]
+struct JobRecord {
+    uid: Name,
+    status: Option<(JobPhase, u32, u32, u32)>,
+    condition: Option<(&'static str, String, String)>,
+    unschedulable: bool,
+}
+
+impl Written {
+    fn record(&mut self, cluster: &ClusterState, job: JobId) -> &mut JobRecord {
+        let uid = &cluster.job(job).spec.uid;
+        let slot = &mut self.jobs[job];
+        if slot.as_ref().is_none_or(|record| record.uid != *uid) {
+            *slot = Some(JobRecord { uid: uid.clone(), status: None, condition: None, unschedulable: false });
+        }
+        slot.as_mut().expect("it was just put there")
+    }
+
+    /// Brings the phases of `changed` jobs up to date. A phase goes to the API when it or a count differs.
+    pub(crate) fn statuses(&mut self, cluster: &mut ClusterState, changed: &[JobId], effects: &mut Vec<Effect>) {
+        for &id in changed {
+            if cluster.get_job(id).is_none() {
+                continue;
+            }
+            let unschedulable = self.record(cluster, id).unschedulable;
+            let job = cluster.job(id);
+            let phase = phase_of(job, unschedulable);
+            let of = |status| job.counts().of(status);
+            let status = (phase, of(TaskStatus::Running), of(TaskStatus::Succeeded), of(TaskStatus::Failed));
+            let (namespace, name) = (job.spec.namespace.clone(), job.spec.name.clone());
+            let known = (job.spec.phase, 0, 0, 0);
+            if job.phase != phase {
+                cluster.set_job_phase(id, phase);
+            }
+            let record = self.record(cluster, id);
+            if record.status.unwrap_or(known) != status {
+                record.status = Some(status);
+                let (phase, running, succeeded, failed) = status;
+                effects.push(Effect::JobStatus { namespace, name, phase, running, succeeded, failed });
+            }
+        }
+    }
+
+    /// Writes conditions that differ from the last ones written.
+    pub(crate) fn conditions(
+        &mut self,
+        cluster: &ClusterState,
+        conditions: Vec<JobCondition>,
+        effects: &mut Vec<Effect>,
+    ) {
+        for JobCondition { job, kind, reason, message } in conditions {
+            let spec = &cluster.job(job).spec;
+            let record = self.record(cluster, job);
+            record.unschedulable = kind == "Unschedulable";
+            let same = |(k, r, m): &(&str, String, String)| *k == kind && *r == reason && *m == message;
+            if record.condition.as_ref().is_some_and(same) {
+                continue;
+            }
+            record.condition = Some((kind, reason.clone(), message.clone()));
+            effects.push(Effect::JobCondition {
+                namespace: spec.namespace.clone(),
+                name: spec.name.clone(),
+                kind: kind.to_owned(),
+                reason,
+                message,
+            });
+        }
+    }
+}
+
+/// A task's pod.
+pub(crate) fn pod_ref(cluster: &ClusterState, task: TaskId) -> PodRef {
+    let pod = cluster.task(task);
+    PodRef { uid: pod.uid.clone(), namespace: cluster.namespace_of(task).clone(), name: pod.name.clone() }
+}
+
+/// Decisions of a session as effects, in order.
+pub(crate) fn carry_out(cluster: &ClusterState, decisions: &[Decision], events: bool, effects: &mut Vec<Effect>) {
+    for decision in decisions {
+        match decision {
+            Decision::Bind(task) => {
+                if let Some(node) = cluster.task(*task).node() {
+                    effects.push(Effect::Bind { pod: pod_ref(cluster, *task), node: cluster.node(node).name().clone() });
+                }
+            }
+            Decision::Evict(task, certificate) => {
+                effects.push(Effect::Evict { pod: pod_ref(cluster, *task), certificate: certificate.clone() });
+                if events {
+                    effects.push(evicted(pod_ref(cluster, *task), certificate));
+                }
+            }
+        }
+    }
+}
+
+fn evicted(pod: PodRef, certificate: &EvictionCertificate) -> Effect {
+    let EvictionCertificate { action, beneficiary, node } = certificate;
+    Effect::Event {
+        about: Subject::Pod(pod),
+        warning: true,
+        reason: "Evict".to_owned(),
+        message: format!("Pod is evicted, because of {action}: {beneficiary} will run on {node}"),
+    }
+}
+
+/// The event of a pod that has been bound.
+pub(crate) fn scheduled(cluster: &ClusterState, task: TaskId) -> Option<Effect> {
+    let node = cluster.node(cluster.task(task).node()?).name();
+    let message = format!("Successfully assigned {} to {node}", cluster.task_label(task));
+    Some(Effect::Event {
+        about: Subject::Pod(pod_ref(cluster, task)),
+        warning: false,
+        reason: "Scheduled".to_owned(),
+        message,
+    })
+}
+
+/// Tells of jobs that wait for another reason than before: one event on the PodGroup, one on each pod that waits.
+pub(crate) fn waiting(cluster: &ClusterState, reasons: &Reasons, jobs: &[JobId], effects: &mut Vec<Effect>) {
+    for &id in jobs {
+        let (Some(job), Some(standing)) = (cluster.get_job(id), reasons.job(id)) else { continue };
+        let pending = job.counts().sum(|s| s.is_waiting());
+        let why = standing.reason.to_string();
+        effects.push(Effect::Event {
+            about: Subject::Job { namespace: job.spec.namespace.clone(), name: job.spec.name.clone() },
+            warning: !job.is_pending(),
+            reason: "Unschedulable".to_owned(),
+            message: format!("{pending}/{} tasks in gang unschedulable: {why}", job.n_tasks()),
+        });
+        for task in job.tasks().filter(|task| cluster.task(*task).status() == TaskStatus::Pending) {
+            effects.push(Effect::Event {
+                about: Subject::Pod(pod_ref(cluster, task)),
+                warning: true,
+                reason: "FailedScheduling".to_owned(),
+                message: why.clone(),
+            });
+        }
+    }
+}

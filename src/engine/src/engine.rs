@@ -1,0 +1,359 @@
+//! The engine itself: inbox, state, actions, effects.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use krafla_framework::effect::{Effect, Subject};
+use krafla_framework::{Decision, Policy, Reasons, Registry, Searcher, Session};
+use krafla_model::ledger::Discrepancy;
+use krafla_model::{ClusterState, Event, JobId, Name, Problem, TaskId, TaskStatus, Time};
+use tracing::{debug, error, info, warn};
+
+use crate::configuration::{Configuration, ConfigurationHealth};
+use crate::effects::{self, Written};
+use crate::explain;
+use crate::input::{Input, Outcome};
+use crate::parked::Parked;
+
+/// How often each book is recounted: all of them in this many cycles.
+const AUDIT_SLICES: u64 = 64;
+/// First pause after a refused bind, doubled with each further one; kube-scheduler's `podInitialBackoffSeconds`.
+const FIRST_BACKOFF_MS: i64 = 1_000;
+/// Longest pause; kube-scheduler's `podMaxBackoffSeconds`.
+const LONGEST_BACKOFF_MS: i64 = 10_000;
+/// Refusals after which also a member that its gang cannot do without has to pause.
+const EAGER_REPAIRS: u32 = 3;
+
+/// How the engine runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Longest pause between a cycle that decided something and the next, in milliseconds.
+    pub period_ms: i64,
+    /// Whether Kubernetes events are among the effects.
+    pub events: bool,
+    /// Orders equal nodes by a hash of this seed instead of by name.
+    pub tie_seed: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { period_ms: 1_000, events: true, tie_seed: None }
+    }
+}
+
+/// The scheduler: one cluster state, one configuration, and what it takes to run sessions on them.
+pub struct Engine {
+    options: Options,
+    registry: Registry,
+    cluster: ClusterState,
+    configuration: Configuration,
+    health: ConfigurationHealth,
+    reasons: Reasons,
+    searcher: Searcher,
+    written: Written,
+    parked: Parked,
+    /// Something happened that a session could make use of.
+    stirred: bool,
+    /// The last cycle decided something, so that the next may find more.
+    restless: bool,
+    last_cycle: Option<Time>,
+    cycles: u64,
+    panics: u64,
+    discrepancies: u64,
+}
+
+/// What one step brought.
+#[derive(Debug, Default)]
+pub struct Step {
+    /// What is to be done, in order.
+    pub effects: Vec<Effect>,
+    /// Inputs that cannot be as they are.
+    pub problems: Vec<Problem>,
+    /// The cycle that ran, if one was due.
+    pub cycle: Option<CycleReport>,
+}
+
+/// What one cycle did.
+#[derive(Debug, Default)]
+pub struct CycleReport {
+    /// Its number, from 1.
+    pub number: u64,
+    /// What it decided, in order.
+    pub decisions: Vec<Decision>,
+    /// Books that were off, and have been healed.
+    pub healed: Vec<Discrepancy>,
+}
+
+impl Engine {
+    /// An engine with Volcano's built-in configuration and an empty cluster.
+    pub fn new(registry: Registry, options: Options) -> Self {
+        let configuration = Configuration::new(Policy::builtin(), &registry);
+        let mut cluster = ClusterState::new();
+        cluster.set_tie_seed(options.tie_seed);
+        Self {
+            options,
+            registry,
+            cluster,
+            configuration,
+            health: ConfigurationHealth { current: true, ..ConfigurationHealth::default() },
+            reasons: Reasons::default(),
+            searcher: Searcher::default(),
+            written: Written::default(),
+            parked: Parked::default(),
+            stirred: false,
+            restless: false,
+            last_cycle: None,
+            cycles: 0,
+            panics: 0,
+            discrepancies: 0,
+        }
+    }
+
+    /// The cluster as the engine knows it.
+    pub fn cluster(&self) -> &ClusterState {
+        &self.cluster
+    }
+
+    /// The configuration in force.
+    pub fn configuration(&self) -> &Configuration {
+        &self.configuration
+    }
+
+    /// How the configuration file is doing.
+    pub fn health(&self) -> &ConfigurationHealth {
+        &self.health
+    }
+
+    /// Why things wait.
+    pub fn reasons(&self) -> &Reasons {
+        &self.reasons
+    }
+
+    /// Cycles so far.
+    pub fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    /// Cycles that were dropped because something in them panicked.
+    pub fn panics(&self) -> u64 {
+        self.panics
+    }
+
+    /// Books that were off so far.
+    pub fn discrepancies(&self) -> u64 {
+        self.discrepancies
+    }
+
+    /// When a step should come even if nothing happens; [`Time::NEVER`] if none is needed.
+    pub fn wakes_at(&self) -> Time {
+        let timed = self.parked.next().min(self.configuration.plugins.wakes_at(&self.cluster));
+        match self.last_cycle {
+            Some(last) if self.restless => timed.min(last + self.options.period_ms),
+            _ => timed,
+        }
+    }
+
+    /// Takes in what happened, runs a cycle if one is due, and says what is to be done.
+    pub fn step(&mut self, now: Time, inputs: impl IntoIterator<Item = Input>) -> Step {
+        let mut step = Step::default();
+        self.stirred |= self.configuration.plugins.wakes_at(&self.cluster) <= now;
+        self.cluster.set_now(now);
+        for input in inputs {
+            self.take_in(input, &mut step);
+        }
+        self.stirred |= self.parked.release(now);
+        let due = self.stirred
+            || self.last_cycle.is_none()
+            || (self.restless && self.last_cycle.is_some_and(|last| now >= last + self.options.period_ms));
+        if due {
+            let report = self.cycle(&mut step);
+            step.cycle = Some(report);
+        } else {
+            let changed = self.cluster.take_changed_jobs();
+            self.written.statuses(&mut self.cluster, &changed, &mut step.effects);
+        }
+        step
+    }
+
+    fn take_in(&mut self, input: Input, step: &mut Step) {
+        match input {
+            Input::Event(event) => {
+                let before = self.footing(&event);
+                self.forget_reasons(&event);
+                let subject = pod_uid(&event);
+                let problems = self.cluster.apply(event);
+                for problem in &problems {
+                    warn!(object = problem.object, "{}", problem.message);
+                }
+                step.problems.extend(problems);
+                let after = subject.and_then(|uid| self.status_of(&uid));
+                // A pod that goes on along its way, or that was bound by us, gives a session nothing to do.
+                let calm = matches!((before, after), (Some(b), Some(a)) if a.is_allocated() && (b.is_allocated() || b == a));
+                self.stirred |= !calm;
+            }
+            Input::Outcome(outcome) => self.take_in_outcome(outcome, step),
+            Input::Configuration { file, text } => self.configure(&file, &text, step),
+        }
+    }
+
+    fn take_in_outcome(&mut self, outcome: Outcome, step: &mut Step) {
+        match outcome {
+            Outcome::Bound { pod } => {
+                if let Some(task) = self.cluster.find_task(&pod) {
+                    self.cluster.bind_done(task);
+                    if self.options.events {
+                        step.effects.extend(effects::scheduled(&self.cluster, task));
+                    }
+                }
+            }
+            Outcome::BindRefused { pod, message } => {
+                let Some(task) = self.cluster.find_task(&pod) else { return };
+                warn!(pod = %self.cluster.task_label(task), "bind refused: {message}");
+                let retry_at = self.cluster.now() + self.pause_after_refusal(task);
+                self.cluster.bind_refused(task, retry_at);
+                self.parked.park(task, retry_at);
+                self.stirred = true;
+            }
+            Outcome::Evicted { .. } => {}
+            Outcome::EvictRefused { pod, message } => {
+                let Some(task) = self.cluster.find_task(&pod) else { return };
+                warn!(pod = %self.cluster.task_label(task), "eviction refused: {message}");
+                self.cluster.evict_refused(task);
+                self.stirred = true;
+            }
+        }
+    }
+
+    /// How long a refused task pauses, in milliseconds. A member that its gang cannot run without is tried again at
+    /// once, a few times, so that nobody takes its room meanwhile.
+    fn pause_after_refusal(&self, task: TaskId) -> i64 {
+        let refusals = self.cluster.task(task).refusals;
+        let job = self.cluster.task(task).job.map(|job| self.cluster.job(job));
+        let needed = job.is_some_and(|job| job.min_available() > 1 && job.n_ready() <= job.min_available());
+        if needed && refusals < EAGER_REPAIRS {
+            return 0;
+        }
+        FIRST_BACKOFF_MS.saturating_mul(1 << refusals.min(10)).min(LONGEST_BACKOFF_MS)
+    }
+
+    fn configure(&mut self, file: &str, text: &str, step: &mut Step) {
+        if self.configuration.is_from(text) {
+            return;
+        }
+        match Configuration::read(text, file, &self.registry) {
+            Ok((configuration, warnings)) => {
+                info!(file, "configuration in force");
+                self.configuration = configuration;
+                self.health.accepted += 1;
+                self.health.current = true;
+                self.health.problems = warnings;
+                self.stirred = true;
+            }
+            Err(problems) => {
+                error!(file, "configuration refused, the last good one stays:\n{}", problems.join("\n"));
+                self.health.refused += 1;
+                self.health.current = false;
+                step.effects.push(Effect::Event {
+                    about: Subject::Scheduler,
+                    warning: true,
+                    reason: "InvalidConfiguration".to_owned(),
+                    message: problems.join("\n"),
+                });
+                self.health.problems = problems;
+            }
+        }
+    }
+
+    fn cycle(&mut self, step: &mut Step) -> CycleReport {
+        self.cycles += 1;
+        self.stirred = false;
+        self.last_cycle = Some(self.cluster.now());
+        let span = tracing::debug_span!("session", number = self.cycles);
+        let _entered = span.enter();
+        let healed = self.cluster.audit_slice(self.cycles, AUDIT_SLICES);
+        for discrepancy in &healed {
+            error!("a book was off and has been healed: {discrepancy}");
+        }
+        self.discrepancies += healed.len() as u64;
+        let mut outcome = match self.run_session() {
+            Some(outcome) => outcome,
+            None => return CycleReport { number: self.cycles, healed, ..CycleReport::default() },
+        };
+        // In a place of its own: what waits must have a reason also where no action looked.
+        let newly = explain::complete(&self.cluster, &mut self.reasons, &self.configuration.action_names);
+        outcome.newly_waiting.extend(newly);
+        effects::carry_out(&self.cluster, &outcome.decisions, self.options.events, &mut step.effects);
+        self.written.conditions(&self.cluster, outcome.conditions, &mut step.effects);
+        self.written.statuses(&mut self.cluster, &outcome.changed, &mut step.effects);
+        if self.options.events {
+            effects::waiting(&self.cluster, &self.reasons, &outcome.newly_waiting, &mut step.effects);
+        }
+        self.restless = !outcome.decisions.is_empty();
+        debug!(decisions = outcome.decisions.len(), "cycle done");
+        CycleReport { number: self.cycles, decisions: outcome.decisions, healed }
+    }
+
+    /// Runs the actions. A panic in one of them means a broken book: the session is dropped, the books are healed, and
+    /// the plugins are built anew.
+    fn run_session(&mut self) -> Option<krafla_framework::Outcome> {
+        let Configuration { plugins, actions, action_names, .. } = &mut self.configuration;
+        let (cluster, reasons, searcher) = (&mut self.cluster, &mut self.reasons, &mut self.searcher);
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            let mut session = Session::open(cluster, plugins, reasons, searcher, action_names);
+            for action in actions.iter_mut() {
+                let _span = tracing::debug_span!("action", name = action.name()).entered();
+                action.execute(&mut session);
+            }
+            session.close()
+        }));
+        match ran {
+            Ok(outcome) => Some(outcome),
+            Err(_) => {
+                self.panics += 1;
+                error!("a session panicked; it is dropped, and the books are recounted");
+                self.cluster.abandon_session();
+                for turn in 0..AUDIT_SLICES {
+                    self.discrepancies += self.cluster.audit_slice(turn, AUDIT_SLICES).len() as u64;
+                }
+                self.configuration = Configuration::rebuild(&self.configuration, &self.registry);
+                None
+            }
+        }
+    }
+
+    /// Where the pod of an event stood before it.
+    fn footing(&self, event: &Event) -> Option<TaskStatus> {
+        self.status_of(&pod_uid(event)?)
+    }
+
+    fn status_of(&self, uid: &Name) -> Option<TaskStatus> {
+        Some(self.cluster.task(self.cluster.find_task(uid)?).status())
+    }
+
+    /// Ids are used again: what is about to go takes its reasons with it.
+    fn forget_reasons(&mut self, event: &Event) {
+        match event {
+            Event::PodGone(uid) => {
+                if let Some(task) = self.cluster.find_task(uid) {
+                    self.reasons.clear_task(task);
+                }
+            }
+            Event::PodGroupGone { namespace, name } => self.forget_job(namespace, name, None),
+            Event::PodGroup(spec) => self.forget_job(&spec.namespace, &spec.name, Some(&spec.uid)),
+            _ => {}
+        }
+    }
+
+    fn forget_job(&mut self, namespace: &Name, name: &Name, successor: Option<&Name>) {
+        let job: Option<JobId> = self.cluster.find_job(namespace, name);
+        if let Some(job) = job.filter(|job| successor != Some(&self.cluster.job(*job).spec.uid)) {
+            self.reasons.clear_job(job);
+        }
+    }
+}
+
+fn pod_uid(event: &Event) -> Option<Name> {
+    match event {
+        Event::Pod(pod) => Some(pod.uid.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,71 @@
+//! Completes the book of reasons: whatever waits has one current reason, also where no action looked.
+
+use std::collections::BTreeMap;
+
+use krafla_framework::{Reason, Reasons};
+use krafla_model::{ClusterState, JobId, QueueId, TaskId, TaskStatus};
+
+/// Gives a reason to each job and task that waits without one, and takes it from those that wait no longer.
+/// Cost: linear in waiting jobs, and in the tasks of those that have gated or parked ones.
+pub(crate) fn complete(cluster: &ClusterState, reasons: &mut Reasons, actions: &[&'static str]) -> Vec<JobId> {
+    let now = cluster.now();
+    let mut newly = Vec::new();
+    let mut ahead: BTreeMap<QueueId, usize> = BTreeMap::new();
+    for id in cluster.waiting_jobs() {
+        let job = cluster.job(id);
+        let counts = job.counts();
+        let gated = counts.of(TaskStatus::Gated);
+        if reasons.job(id).is_none() {
+            let queue = job.queue;
+            let position = queue.map_or(0, |queue| *ahead.entry(queue).or_default());
+            let valid = job.n_valid();
+            let reason = if counts.of(TaskStatus::Pending) + gated == 0 && valid < job.min_available() {
+                Some(Reason::NotEnoughTasks { valid, min: job.min_available() })
+            } else if gated > 0 && counts.of(TaskStatus::Pending) == 0 {
+                Some(Reason::SchedulingGated { gates: gates_of(cluster, id) })
+            } else if job.is_pending() {
+                Some(Reason::NotAdmitted { ahead: position })
+            } else if job.pending_best_effort() > 0 && !actions.contains(&"backfill") {
+                Some(Reason::NoActionPlacesIt { actions: actions.len(), missing: "backfill" })
+            } else if counts.of(TaskStatus::Pending) > 0 && !actions.contains(&"allocate") {
+                Some(Reason::NoActionPlacesIt { actions: actions.len(), missing: "allocate" })
+            } else {
+                None
+            };
+            if let Some(reason) = reason {
+                if reasons.set_job(id, reason, now) {
+                    newly.push(id);
+                }
+            }
+        }
+        if job.is_pending() {
+            if let Some(queue) = job.queue {
+                *ahead.entry(queue).or_default() += 1;
+            }
+        }
+        if gated > 0 || reasons.job(id).is_none() {
+            for task in job.tasks() {
+                explain_task(cluster, reasons, task);
+            }
+        }
+    }
+    newly
+}
+
+fn explain_task(cluster: &ClusterState, reasons: &mut Reasons, id: TaskId) {
+    let task = cluster.task(id);
+    let now = cluster.now();
+    match task.status() {
+        TaskStatus::Gated => {
+            reasons.set_task(id, Reason::SchedulingGated { gates: task.gates }, now);
+        }
+        TaskStatus::Pending if task.retry_at > now => {
+            reasons.set_task(id, Reason::BindRefused { times: task.refusals, retry_at: task.retry_at }, now);
+        }
+        _ => reasons.clear_task(id),
+    }
+}
+
+fn gates_of(cluster: &ClusterState, job: JobId) -> u32 {
+    cluster.job(job).tasks().map(|task| cluster.task(task).gates).sum()
+}

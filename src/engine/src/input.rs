@@ -1,0 +1,49 @@
+//! What the engine is told.
+
+use krafla_model::{Event, Name};
+use serde::{Deserialize, Serialize};
+
+/// One thing that the engine is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Input {
+    /// The cluster has changed.
+    Event(Event),
+    /// What became of an effect.
+    Outcome(Outcome),
+    /// The configuration file has this content now. Telling the same content twice is no change.
+    Configuration {
+        /// Its name, for messages.
+        file: String,
+        /// Its content.
+        text: String,
+    },
+}
+
+/// What became of an effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The pod was bound.
+    Bound {
+        /// The pod's UID.
+        pod: Name,
+    },
+    /// The bind was refused; the pod has no node.
+    BindRefused {
+        /// The pod's UID.
+        pod: Name,
+        /// What the API said.
+        message: String,
+    },
+    /// The eviction was accepted; the pod terminates.
+    Evicted {
+        /// The pod's UID.
+        pod: Name,
+    },
+    /// The eviction was refused; the pod keeps its node.
+    EvictRefused {
+        /// The pod's UID.
+        pod: Name,
+        /// What the API said.
+        message: String,
+    },
+}

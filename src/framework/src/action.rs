@@ -1,0 +1,12 @@
+//! Actions: the steps of a session, in the order that the configuration names.
+
+use crate::session::Session;
+
+/// One step of a session.
+pub trait Action: Send {
+    /// Its name in the configuration.
+    fn name(&self) -> &'static str;
+
+    /// Does it. What is committed becomes effects; what is not is undone.
+    fn execute(&mut self, session: &mut Session<'_>);
+}

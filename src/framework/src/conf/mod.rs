@@ -1,0 +1,31 @@
+//! Configuration: from the text of Volcano's `scheduler.conf` to a [`policy::Policy`].
+//!
+//! The way through: [`compile::compile`] takes the text, `tree` reads the YAML with positions, `wrapping` looks into a
+//! Kubernetes ConfigMap, `actions` and `tiers` read the sections, `check` holds arguments against the
+//! [`catalogue::Catalogue`], `combinations` looks at the whole, and [`problem::Problem`] says what is wrong and where.
+//!
+//! Absent on purpose: reading files, watching them, and the list of plugins and actions, which the caller hands in.
+//!
+//! Volcano ignores what it does not understand. Here it is an error with its place and the nearest valid name: a
+//! misspelt weight that is silently 1 costs its owner weeks.
+
+mod actions;
+pub mod arguments;
+pub mod catalogue;
+mod check;
+mod combinations;
+pub mod compile;
+mod elsewhere;
+pub mod metrics;
+mod names;
+pub mod policy;
+mod print;
+pub mod problem;
+mod reader;
+pub mod switches;
+mod tiers;
+mod tree;
+mod wrapping;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! What a session decided, for a shell to carry out.
+
+use krafla_model::{JobPhase, Name, TaskId};
+use serde::{Deserialize, Serialize};
+
+/// A pod, by identity and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PodRef {
+    /// Its identity.
+    pub uid: Name,
+    /// Its namespace.
+    pub namespace: Name,
+    /// Its name.
+    pub name: Name,
+}
+
+/// Why a pod is evicted, and for whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvictionCertificate {
+    /// The action that decided it.
+    pub action: String,
+    /// The job that gets the room.
+    pub beneficiary: String,
+    /// The node where it will run.
+    pub node: Name,
+}
+
+/// One effect. Effects on one object are carried out in order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Effect {
+    /// Bind a pod to a node.
+    Bind {
+        /// The pod.
+        pod: PodRef,
+        /// The node.
+        node: Name,
+    },
+    /// Evict a pod.
+    Evict {
+        /// The pod.
+        pod: PodRef,
+        /// Why.
+        certificate: EvictionCertificate,
+    },
+    /// Write a PodGroup's phase and counts.
+    JobStatus {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+        /// Its phase.
+        phase: JobPhase,
+        /// Pods that run.
+        running: u32,
+        /// Pods that ended well.
+        succeeded: u32,
+        /// Pods that ended badly.
+        failed: u32,
+    },
+    /// Write a PodGroup's condition.
+    JobCondition {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+        /// `Unschedulable` or `Scheduled`.
+        kind: String,
+        /// The stable reason.
+        reason: String,
+        /// The sentence.
+        message: String,
+    },
+    /// Emit an event.
+    Event {
+        /// What it is about.
+        about: Subject,
+        /// `true` for a Warning.
+        warning: bool,
+        /// The stable reason.
+        reason: String,
+        /// The sentence.
+        message: String,
+    },
+}
+
+/// What an event is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Subject {
+    /// A pod.
+    Pod(PodRef),
+    /// A PodGroup.
+    Job {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+    },
+    /// The scheduler itself.
+    Scheduler,
+}
+
+/// A decision in terms of the model, as a statement commits it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// This task is to be bound where the state says it is.
+    Bind(TaskId),
+    /// This task is to be evicted.
+    Evict(TaskId, EvictionCertificate),
+}

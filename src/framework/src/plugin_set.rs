@@ -1,0 +1,265 @@
+//! The plugins of one configuration, and for each point the tiers that answer it.
+
+use std::collections::BTreeMap;
+
+use krafla_model::{ClusterState, JobId, NodeId, QueueId, Resources, TaskId, Time};
+
+use crate::conf::policy::Policy;
+use crate::conf::switches::Point;
+use crate::node_plugin::Profile;
+use crate::rank::{JobRank, QueueRank, Rank, TaskRank};
+use crate::reason::Reason;
+use crate::registry::Registry;
+use crate::search::Room;
+use crate::session_plugin::{EvictionKind, SessionPlugin, Victims, Vote};
+
+/// Compiled plugins: built once for each configuration, opened once for each session.
+pub struct PluginSet {
+    plugins: Vec<Box<dyn SessionPlugin>>,
+    /// For each point, tier by tier, the plugins that answer it; tiers without any are left out.
+    tiers: BTreeMap<Point, Vec<Vec<usize>>>,
+    profile: Profile,
+}
+
+impl PluginSet {
+    /// Builds the plugins that a policy names. Names that the registry lacks were refused by the compiler.
+    pub fn build(policy: &Policy, registry: &Registry) -> Self {
+        let mut plugins = Vec::new();
+        let mut tiers: BTreeMap<Point, Vec<Vec<usize>>> = BTreeMap::new();
+        let mut entries = Vec::new();
+        for tier in &policy.tiers {
+            let mut here: BTreeMap<Point, Vec<usize>> = BTreeMap::new();
+            for entry in &tier.plugins {
+                let Some(builder) = registry.plugins.iter().find(|builder| builder.info.name == entry.name) else {
+                    continue;
+                };
+                let plugin = (builder.build)(entry);
+                for &point in plugin.points().iter().filter(|point| entry.switches.allows(**point)) {
+                    here.entry(point).or_default().push(plugins.len());
+                }
+                for mut node_plugin in plugin.node_plugins() {
+                    node_plugin.filters &= entry.switches.allows(Point::Predicate);
+                    if !entry.switches.allows(Point::NodeOrder) {
+                        node_plugin.weight = 0.0;
+                    }
+                    entries.push(node_plugin);
+                }
+                plugins.push(plugin);
+            }
+            for (point, members) in here {
+                tiers.entry(point).or_default().push(members);
+            }
+        }
+        Self { plugins, tiers, profile: Profile::new(entries) }
+    }
+
+    /// The node-level profile.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Whether any plugin answers `point`.
+    pub fn has(&self, point: Point) -> bool {
+        self.tiers.contains_key(&point)
+    }
+
+    /// All plugins, in order of the configuration.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn SessionPlugin>> {
+        self.plugins.iter_mut()
+    }
+
+    /// The earliest time at which an answer may change without an event.
+    pub fn wakes_at(&self, cluster: &ClusterState) -> Time {
+        self.plugins.iter().map(|plugin| plugin.wakes_at(cluster)).min().unwrap_or(Time::NEVER)
+    }
+
+    /// What a queue is due, by the first plugin that says.
+    pub fn deserved(&self, queue: QueueId) -> Option<Resources> {
+        self.plugins.iter().find_map(|plugin| plugin.deserved(queue))
+    }
+
+    fn tiers(&self, point: Point) -> impl Iterator<Item = impl Iterator<Item = &dyn SessionPlugin>> {
+        self.tiers.get(&point).into_iter().flatten().map(|tier| tier.iter().map(|&i| &*self.plugins[i]))
+    }
+
+    fn flat(&self, point: Point) -> impl Iterator<Item = &dyn SessionPlugin> {
+        self.tiers(point).flatten()
+    }
+
+    /// Place of a job among those of its queue.
+    pub fn job_rank(&self, cluster: &ClusterState, id: JobId) -> JobRank {
+        let mut rank = Rank::default();
+        for plugin in self.flat(Point::JobOrder) {
+            plugin.job_order(cluster, id, &mut rank);
+        }
+        let spec = &cluster.job(id).spec;
+        (rank, spec.created, spec.namespace.clone(), spec.name.clone(), id)
+    }
+
+    /// Place of a queue.
+    pub fn queue_rank(&self, cluster: &ClusterState, id: QueueId) -> QueueRank {
+        let mut rank = Rank::default();
+        for plugin in self.flat(Point::QueueOrder) {
+            plugin.queue_order(cluster, id, &mut rank);
+        }
+        let spec = &cluster.queue(id).spec;
+        (rank, spec.created, spec.name.clone(), id)
+    }
+
+    /// Place of a queue among those to take victims from for `preemptor`.
+    pub fn victim_queue_rank(&self, cluster: &ClusterState, id: QueueId, preemptor: QueueId) -> Rank {
+        let mut rank = Rank::default();
+        if self.has(Point::VictimQueueOrder) {
+            for plugin in self.flat(Point::VictimQueueOrder) {
+                plugin.victim_queue_order(cluster, id, preemptor, &mut rank);
+            }
+            return rank;
+        }
+        for key in self.queue_rank(cluster, id).0.keys() {
+            rank.descending(key.into_inner());
+        }
+        rank
+    }
+
+    /// Place of a task among those of its job.
+    pub fn task_rank(&self, cluster: &ClusterState, id: TaskId) -> TaskRank {
+        let mut rank = Rank::default();
+        for plugin in self.flat(Point::TaskOrder) {
+            plugin.task_order(cluster, id, &mut rank);
+        }
+        let (ordinal, created, uid) = cluster.task(id).default_order();
+        (rank, ordinal, created, uid.clone(), id)
+    }
+
+    /// Why a job cannot be scheduled as it is.
+    pub fn job_valid(&self, cluster: &ClusterState, job: JobId) -> Option<Reason> {
+        self.flat(Point::JobValid).find_map(|plugin| plugin.job_valid(cluster, job))
+    }
+
+    /// Whether a job may start.
+    pub fn job_ready(&self, cluster: &ClusterState, job: JobId) -> bool {
+        self.flat(Point::JobReady).all(|plugin| plugin.job_ready(cluster, job))
+    }
+
+    /// Whether a job will be able to start with what it was promised.
+    pub fn job_pipelined(&self, cluster: &ClusterState, job: JobId) -> bool {
+        self.vote(Point::JobPipelined, |plugin| plugin.job_pipelined(cluster, job)).is_ok()
+    }
+
+    /// Whether a job lacks what it should have.
+    pub fn job_starving(&self, cluster: &ClusterState, job: JobId) -> bool {
+        self.tiers(Point::JobStarving)
+            .next()
+            .is_some_and(|mut tier| tier.all(|plugin| plugin.job_starving(cluster, job)))
+    }
+
+    /// Why a job may not be admitted, if it may not.
+    pub fn job_enqueueable(&self, cluster: &ClusterState, job: JobId) -> Result<(), Reason> {
+        self.vote(Point::JobEnqueueable, |plugin| plugin.job_enqueueable(cluster, job))
+    }
+
+    /// Tells the plugins that a job was admitted.
+    pub(crate) fn job_enqueued(&mut self, cluster: &ClusterState, job: JobId) {
+        let tiers = self.tiers.get(&Point::JobEnqueueable).cloned().unwrap_or_default();
+        for i in tiers.into_iter().flatten() {
+            self.plugins[i].job_enqueued(cluster, job);
+        }
+    }
+
+    /// Why a queue is passed over, if it is.
+    pub fn overused(&self, cluster: &ClusterState, queue: QueueId) -> Option<Reason> {
+        self.flat(Point::Overused).find_map(|plugin| plugin.overused(cluster, queue))
+    }
+
+    /// Why a task may not be placed for its queue's sake, if it may not.
+    pub fn allocatable(&self, cluster: &ClusterState, queue: QueueId, task: TaskId, room: Room) -> Option<Reason> {
+        self.flat(Point::Allocatable).find_map(|plugin| plugin.allocatable(cluster, queue, task, room))
+    }
+
+    /// Whether a queue may reclaim for these tasks.
+    pub fn preemptive(&self, cluster: &ClusterState, queue: QueueId, tasks: &[TaskId]) -> bool {
+        self.flat(Point::Preemptive).all(|plugin| plugin.preemptive(cluster, queue, tasks))
+    }
+
+    /// Who may be evicted for `preemptor`, within its queue.
+    pub fn preemptable(&self, cluster: &ClusterState, preemptor: TaskId, candidates: &[TaskId]) -> Vec<TaskId> {
+        self.intersection(Point::Preemptable, |plugin| plugin.preemptable(cluster, preemptor, candidates))
+    }
+
+    /// Who may be evicted for `reclaimer`, of another queue.
+    pub fn reclaimable(&self, cluster: &ClusterState, reclaimer: TaskId, candidates: &[TaskId]) -> Vec<TaskId> {
+        self.intersection(Point::Reclaimable, |plugin| plugin.reclaimable(cluster, reclaimer, candidates))
+    }
+
+    /// Who may be evicted for a whole job.
+    pub fn unified_evictable(
+        &self,
+        cluster: &ClusterState,
+        kind: EvictionKind,
+        job: JobId,
+        candidates: &[TaskId],
+    ) -> Vec<TaskId> {
+        self.intersection(Point::UnifiedEvictable, |plugin| plugin.unified_evictable(cluster, kind, job, candidates))
+    }
+
+    /// Running tasks that should be moved: the union within the first tier that names any, by id.
+    pub fn victim_tasks(&self, cluster: &ClusterState, running: &[TaskId]) -> Vec<TaskId> {
+        for tier in self.tiers(Point::VictimTasks) {
+            let mut victims: Vec<TaskId> = tier.flat_map(|plugin| plugin.victim_tasks(cluster, running)).collect();
+            victims.sort_unstable();
+            victims.dedup();
+            if !victims.is_empty() {
+                return victims;
+            }
+        }
+        Vec::new()
+    }
+
+    /// The node that a plugin prefers over the highest score, if any does.
+    pub fn best_node(&self, cluster: &ClusterState, task: TaskId, scored: &[(NodeId, f64)]) -> Option<NodeId> {
+        self.flat(Point::BestNode).find_map(|plugin| plugin.best_node(cluster, task, scored))
+    }
+
+    /// A tiered vote: any Reject decides at once; after a tier with a Permit later tiers are not asked; nobody's
+    /// opinion is consent.
+    fn vote(&self, point: Point, ask: impl Fn(&dyn SessionPlugin) -> Vote) -> Result<(), Reason> {
+        for tier in self.tiers(point) {
+            let mut permitted = false;
+            for plugin in tier {
+                match ask(plugin) {
+                    Vote::Reject(reason) => return Err(*reason),
+                    Vote::Permit => permitted = true,
+                    Vote::Abstain => {}
+                }
+            }
+            if permitted {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A tiered intersection: within a tier every opinion must agree; the first tier that has any opinion decides.
+    ///
+    /// Volcano lets an empty answer end its own tier only, and starts the set anew after two disjoint answers. Here a
+    /// veto is a veto; see docs/compatibility.md.
+    fn intersection(&self, point: Point, ask: impl Fn(&dyn SessionPlugin) -> Victims) -> Vec<TaskId> {
+        for tier in self.tiers(point) {
+            let mut agreed: Option<Vec<TaskId>> = None;
+            for plugin in tier {
+                let Victims::Only(named) = ask(plugin) else { continue };
+                agreed = Some(match agreed {
+                    None => named,
+                    Some(before) => before.into_iter().filter(|victim| named.contains(victim)).collect(),
+                });
+                if agreed.as_ref().is_some_and(Vec::is_empty) {
+                    return Vec::new();
+                }
+            }
+            if let Some(victims) = agreed {
+                return victims;
+            }
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,272 @@
+//! A session: one pass over a frozen cluster, in which actions try and commit.
+
+use krafla_model::journal::{Operation, Refusal, Savepoint, Verb};
+use krafla_model::{ClusterState, JobId, JobPhase, NodeId, QueueId, TaskId, TaskStatus};
+use tracing::debug;
+
+use crate::conf::switches::Point;
+use crate::effect::{Decision, EvictionCertificate};
+use crate::plugin_set::PluginSet;
+use crate::reason::Reason;
+use crate::reasons::Reasons;
+use crate::search::{Found, Room, SearchLimits, Searcher};
+use crate::session_plugin::JobCondition;
+
+/// One session. It borrows the cluster, so what it sees stands still, and opening it costs nothing.
+pub struct Session<'a> {
+    cluster: &'a mut ClusterState,
+    plugins: &'a mut PluginSet,
+    reasons: &'a mut Reasons,
+    searcher: &'a mut Searcher,
+    actions: &'a [&'static str],
+    decisions: Vec<Decision>,
+    /// Jobs whose reason has a new code, in the order of the changes.
+    newly_waiting: Vec<JobId>,
+}
+
+/// What a closed session leaves behind.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What was committed, in order.
+    pub decisions: Vec<Decision>,
+    /// Conditions for PodGroups.
+    pub conditions: Vec<JobCondition>,
+    /// Jobs whose books or phase have moved, by id.
+    pub changed: Vec<JobId>,
+    /// Jobs that wait for another reason than before, in the order of the changes.
+    pub newly_waiting: Vec<JobId>,
+}
+
+impl<'a> Session<'a> {
+    /// Opens a session and every plugin.
+    pub fn open(
+        cluster: &'a mut ClusterState,
+        plugins: &'a mut PluginSet,
+        reasons: &'a mut Reasons,
+        searcher: &'a mut Searcher,
+        actions: &'a [&'static str],
+    ) -> Self {
+        for plugin in plugins.all_mut() {
+            let _span = tracing::debug_span!("plugin", name = plugin.name(), hook = "open").entered();
+            plugin.open(cluster);
+        }
+        Self { cluster, plugins, reasons, searcher, actions, decisions: Vec::new(), newly_waiting: Vec::new() }
+    }
+
+    /// Closes it: reservations that were not committed are given up, plugins have the last word.
+    pub fn close(self) -> Outcome {
+        // In the opposite order of their making nothing more would happen: each concerns one task.
+        for task in self.cluster.reserved().collect::<Vec<_>>() {
+            if let Some(operation) = self.cluster.give_up_reservation(task) {
+                tell(self.plugins, self.cluster, operation, false);
+            }
+        }
+        let changed = self.cluster.take_changed_jobs();
+        let mut conditions = Vec::new();
+        for plugin in self.plugins.all_mut() {
+            let _span = tracing::debug_span!("plugin", name = plugin.name(), hook = "close").entered();
+            plugin.close(self.cluster, self.reasons, &changed, &mut conditions);
+        }
+        Outcome { decisions: self.decisions, conditions, changed, newly_waiting: self.newly_waiting }
+    }
+
+    /// The cluster, to be read.
+    pub fn cluster(&self) -> &ClusterState {
+        self.cluster
+    }
+
+    /// The plugins' answers.
+    pub fn plugins(&self) -> &PluginSet {
+        self.plugins
+    }
+
+    /// Current reasons.
+    pub fn reasons(&self) -> &Reasons {
+        self.reasons
+    }
+
+    /// Whether the configuration has an action of this name.
+    pub fn has_action(&self, name: &str) -> bool {
+        self.actions.contains(&name)
+    }
+
+    /// How many actions the configuration has.
+    pub fn n_actions(&self) -> usize {
+        self.actions.len()
+    }
+
+    /// Admits a job to its queue.
+    pub fn admit(&mut self, job: JobId) {
+        self.cluster.set_job_phase(job, JobPhase::Inqueue);
+        self.reasons.clear_job(job);
+        self.plugins.job_enqueued(self.cluster, job);
+    }
+
+    /// Lets a job in without asking, where no `enqueue` action stands at the door.
+    pub fn let_in(&mut self, job: JobId) {
+        self.cluster.set_job_phase(job, JobPhase::Inqueue);
+    }
+
+    /// Notes why a job waits.
+    pub fn explain_job(&mut self, job: JobId, reason: Reason) {
+        let now = self.cluster.now();
+        if self.reasons.set_job(job, reason, now) {
+            self.newly_waiting.push(job);
+            debug!(job = %self.cluster.job_label(job), code = self.reasons.job(job).map(|s| s.reason.code()), "waits");
+        }
+    }
+
+    /// The job waits no longer, if nothing else of it does.
+    pub fn clear_reason(&mut self, job: JobId) {
+        if self.cluster.job(job).counts().sum(|s| s.is_waiting()) == 0 {
+            self.reasons.clear_job(job);
+        }
+    }
+
+    /// Notes why a task waits, where that is not its job's reason.
+    pub fn explain_task(&mut self, task: TaskId, reason: Reason) {
+        let now = self.cluster.now();
+        self.reasons.set_task(task, reason, now);
+    }
+
+    /// Begins to try something. What is not committed or held is undone when the statement drops.
+    pub fn statement(&mut self) -> Statement<'_, 'a> {
+        let savepoint = self.cluster.savepoint();
+        Statement { session: self, savepoint }
+    }
+
+    /// Whether a task may be placed for its queue's sake: now, after a release, or why not.
+    pub fn allocatable(&self, queue: QueueId, task: TaskId) -> Result<Room, Reason> {
+        match self.plugins.allocatable(self.cluster, queue, task, Room::Now) {
+            None => Ok(Room::Now),
+            Some(reason) => match self.plugins.allocatable(self.cluster, queue, task, Room::AfterRelease) {
+                None => Ok(Room::AfterRelease),
+                Some(_) => Err(reason),
+            },
+        }
+    }
+
+    /// The best node for a task.
+    pub fn find_node(&mut self, task: TaskId, limits: SearchLimits) -> Found {
+        let nominated = self.cluster.task(task).nominated.as_deref().and_then(|name| self.cluster.find_node(name));
+        let profile = self.plugins.profile();
+        if let Some(node) = nominated {
+            if let Ok(room) = self.searcher.verdict(profile, self.cluster, task, node, limits) {
+                return Found::Node { node, room, score: 0.0 };
+            }
+        }
+        self.searcher.find(profile, self.cluster, task, self.cluster.nodes(), limits)
+    }
+
+    /// Whether some plugin wants to choose among scored nodes itself.
+    pub fn has_best_node(&self) -> bool {
+        self.plugins.has(Point::BestNode)
+    }
+}
+
+/// A scope over the journal: operations are applied at once and undone unless kept.
+#[must_use = "a statement that is dropped undoes what it did"]
+pub struct Statement<'s, 'a> {
+    session: &'s mut Session<'a>,
+    savepoint: Savepoint,
+}
+
+impl<'a> Statement<'_, 'a> {
+    /// The session, to be read.
+    pub fn session(&self) -> &Session<'a> {
+        self.session
+    }
+
+    /// The session, for searches and notes. It cannot change the books.
+    pub fn session_mut(&mut self) -> &mut Session<'a> {
+        self.session
+    }
+
+    /// Gives a task room that is free now.
+    pub fn allocate(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
+        self.session.cluster.allocate(task, node)?;
+        tell(self.session.plugins, self.session.cluster, Operation { verb: Verb::Allocate, task, node }, true);
+        Ok(())
+    }
+
+    /// Promises a task room that is being released.
+    pub fn pipeline(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
+        self.session.cluster.pipeline(task, node)?;
+        tell(self.session.plugins, self.session.cluster, Operation { verb: Verb::Pipeline, task, node }, true);
+        Ok(())
+    }
+
+    /// Takes a task's node away.
+    pub fn evict(&mut self, task: TaskId) -> Result<(), Refusal> {
+        self.session.cluster.evict(task)?;
+        let Some(node) = self.session.cluster.task(task).node() else { return Ok(()) };
+        tell(self.session.plugins, self.session.cluster, Operation { verb: Verb::Evict, task, node }, true);
+        Ok(())
+    }
+
+    /// A statement within this one: dropping it undoes only what was done since.
+    pub fn nested(&mut self) -> Statement<'_, 'a> {
+        self.session.statement()
+    }
+
+    /// Whether nothing has been tried.
+    pub fn is_empty(&self) -> bool {
+        self.session.cluster.operations_since(self.savepoint).next().is_none()
+    }
+
+    /// Turns what was tried into decisions. `certificate` says what each eviction is for.
+    pub fn commit(self, certificate: impl Fn(&ClusterState, TaskId) -> EvictionCertificate) {
+        let operations: Vec<Operation> = self.session.cluster.operations_since(self.savepoint).collect();
+        for Operation { verb, task, .. } in operations {
+            match verb {
+                Verb::Allocate if self.session.cluster.task(task).status() == TaskStatus::Allocated => {
+                    if self.session.cluster.begin_bind(task).is_ok() {
+                        self.session.reasons.clear_task(task);
+                        self.session.decisions.push(Decision::Bind(task));
+                    }
+                }
+                Verb::Evict => {
+                    let certificate = certificate(self.session.cluster, task);
+                    self.session.decisions.push(Decision::Evict(task, certificate));
+                }
+                Verb::Allocate | Verb::Pipeline => {}
+            }
+        }
+        self.session.cluster.keep_since(self.savepoint);
+    }
+
+    /// Commits a statement that evicts nobody.
+    pub fn commit_binds(self) {
+        self.commit(|_, _| unreachable!("the statement evicts nobody"));
+    }
+
+    /// Keeps what was tried until the session closes, without telling anyone: the room stays reserved.
+    pub fn hold(self) {
+        self.session.cluster.keep_since(self.savepoint);
+    }
+
+    /// Leaves what was tried to the statement around this one.
+    pub fn merge(mut self) {
+        self.savepoint = self.session.cluster.savepoint();
+    }
+}
+
+impl Drop for Statement<'_, '_> {
+    fn drop(&mut self) {
+        while let Some(operation) = self.session.cluster.undo_one(self.savepoint) {
+            tell(self.session.plugins, self.session.cluster, operation, false);
+        }
+    }
+}
+
+/// Tells every plugin what was done, or undone, to a task.
+fn tell(plugins: &mut PluginSet, cluster: &ClusterState, operation: Operation, done: bool) {
+    let gains = (operation.verb != Verb::Evict) == done;
+    for plugin in plugins.all_mut() {
+        if gains {
+            plugin.on_allocate(cluster, operation.task);
+        } else {
+            plugin.on_deallocate(cluster, operation.task);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The session level: Volcano's extension functions, as one trait with neutral defaults.
+//!
+//! A plugin names the points that it takes part in; tiers and switches of the configuration cut that down. The session
+//! combines the answers; the rule stands beside each function.
+
+use krafla_model::{ClusterState, JobId, NodeId, QueueId, Resources, TaskId, Time};
+
+use crate::conf::switches::Point;
+use crate::node_plugin::ProfileEntry;
+use crate::rank::Rank;
+use crate::reason::Reason;
+use crate::reasons::Reasons;
+use crate::search::Room;
+
+/// A vote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vote {
+    /// For it: later tiers are not asked.
+    Permit,
+    /// No opinion.
+    Abstain,
+    /// Against it, at once.
+    Reject(Box<Reason>),
+}
+
+/// Who may be evicted, in the opinion of one plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Victims {
+    /// No opinion.
+    Abstain,
+    /// These and no others; none at all is a veto.
+    Only(Vec<TaskId>),
+}
+
+/// What an eviction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvictionKind {
+    /// A job against others of its queue.
+    GangPreempt,
+    /// A job against other queues.
+    GangReclaim,
+}
+
+/// A condition that a plugin wants on a PodGroup when the session closes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobCondition {
+    /// The job.
+    pub job: JobId,
+    /// `Unschedulable` or `Scheduled`.
+    pub kind: &'static str,
+    /// The stable reason.
+    pub reason: String,
+    /// The sentence.
+    pub message: String,
+}
+
+/// A session-level plugin.
+///
+/// State is its own; it changes only in [`open`](Self::open), [`close`](Self::close) and the handlers that take
+/// `&mut self`. Everything else is a pure question about the cluster.
+#[allow(unused_variables, reason = "the names document the neutral defaults")]
+pub trait SessionPlugin: Send {
+    /// Its name in the configuration.
+    fn name(&self) -> &'static str;
+
+    /// The points that it takes part in.
+    fn points(&self) -> &'static [Point];
+
+    /// Node-level plugins that it puts into the profile, in order. Called once for each configuration. Filters are
+    /// guarded by `enablePredicate`, scores by `enableNodeOrder`.
+    fn node_plugins(&self) -> Vec<ProfileEntry> {
+        Vec::new()
+    }
+
+    /// A session begins.
+    fn open(&mut self, cluster: &ClusterState) {}
+
+    /// A session ends. Conditions for PodGroups go to `conditions`; the books are as the session leaves them.
+    fn close(
+        &mut self,
+        cluster: &ClusterState,
+        reasons: &Reasons,
+        changed: &[JobId],
+        conditions: &mut Vec<JobCondition>,
+    ) {
+    }
+
+    /// A task was given or promised a node, or an eviction was undone. All are called.
+    fn on_allocate(&mut self, cluster: &ClusterState, task: TaskId) {}
+
+    /// A task lost its node or its promise. All are called.
+    fn on_deallocate(&mut self, cluster: &ClusterState, task: TaskId) {}
+
+    /// Key of a job among those of its queue. First difference over all tiers.
+    fn job_order(&self, cluster: &ClusterState, job: JobId, rank: &mut Rank) {}
+
+    /// Key of a queue. First difference over all tiers.
+    fn queue_order(&self, cluster: &ClusterState, queue: QueueId, rank: &mut Rank) {}
+
+    /// Key of a queue as one to take victims from for `preemptor`. First difference; without any, `queue_order`
+    /// reversed.
+    fn victim_queue_order(&self, cluster: &ClusterState, queue: QueueId, preemptor: QueueId, rank: &mut Rank) {}
+
+    /// Key of a task among those of its job. First difference over all tiers.
+    fn task_order(&self, cluster: &ClusterState, task: TaskId, rank: &mut Rank) {}
+
+    /// Why a job cannot be scheduled as it is. The first reason wins.
+    fn job_valid(&self, cluster: &ClusterState, job: JobId) -> Option<Reason> {
+        None
+    }
+
+    /// Whether a job may start. All must agree; without any, it may.
+    fn job_ready(&self, cluster: &ClusterState, job: JobId) -> bool {
+        true
+    }
+
+    /// Whether a job will be able to start with what it was promised. A vote.
+    fn job_pipelined(&self, cluster: &ClusterState, job: JobId) -> Vote {
+        Vote::Abstain
+    }
+
+    /// Whether a job lacks what it should have. Asked of the first tier that has the function; all there must agree.
+    fn job_starving(&self, cluster: &ClusterState, job: JobId) -> bool {
+        false
+    }
+
+    /// Whether a job may be admitted to its queue. A vote.
+    fn job_enqueueable(&self, cluster: &ClusterState, job: JobId) -> Vote {
+        Vote::Abstain
+    }
+
+    /// A job was admitted. All are called.
+    fn job_enqueued(&mut self, cluster: &ClusterState, job: JobId) {}
+
+    /// Why a queue is passed over. Any reason is enough.
+    fn overused(&self, cluster: &ClusterState, queue: QueueId) -> Option<Reason> {
+        None
+    }
+
+    /// Why a task may not be placed for its queue's sake: at once, or after a release. The first reason wins.
+    fn allocatable(&self, cluster: &ClusterState, queue: QueueId, task: TaskId, room: Room) -> Option<Reason> {
+        None
+    }
+
+    /// Whether a queue may reclaim for these tasks. All must agree.
+    fn preemptive(&self, cluster: &ClusterState, queue: QueueId, tasks: &[TaskId]) -> bool {
+        true
+    }
+
+    /// Who of `candidates` may be evicted for `preemptor`, within a queue. Tiered intersection.
+    fn preemptable(&self, cluster: &ClusterState, preemptor: TaskId, candidates: &[TaskId]) -> Victims {
+        Victims::Abstain
+    }
+
+    /// Who of `candidates` may be evicted for `reclaimer`, of another queue. Tiered intersection.
+    fn reclaimable(&self, cluster: &ClusterState, reclaimer: TaskId, candidates: &[TaskId]) -> Victims {
+        Victims::Abstain
+    }
+
+    /// Who of `candidates` may be evicted for a whole job. Tiered intersection; no switch.
+    fn unified_evictable(
+        &self,
+        cluster: &ClusterState,
+        kind: EvictionKind,
+        job: JobId,
+        candidates: &[TaskId],
+    ) -> Victims {
+        Victims::Abstain
+    }
+
+    /// Running tasks that should be moved elsewhere. The first tier that names any wins; their union.
+    fn victim_tasks(&self, cluster: &ClusterState, running: &[TaskId]) -> Vec<TaskId> {
+        Vec::new()
+    }
+
+    /// Chooses among scored nodes, best first, instead of the highest score. The first answer wins.
+    fn best_node(&self, cluster: &ClusterState, task: TaskId, scored: &[(NodeId, f64)]) -> Option<NodeId> {
+        None
+    }
+
+    /// What a queue is due in this session, for people to read; `None` if the plugin divides nothing between queues.
+    fn deserved(&self, queue: QueueId) -> Option<Resources> {
+        None
+    }
+
+    /// When the plugin's answers may change without any event; [`Time::NEVER`] if they do not.
+    fn wakes_at(&self, cluster: &ClusterState) -> Time {
+        Time::NEVER
+    }
+}

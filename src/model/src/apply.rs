@@ -1,0 +1,253 @@
+//! What happened: events and outcomes, applied to the state.
+//!
+//! Applying never fails. What cannot be as it is becomes a [`Problem`] beside the new state, and harms nothing else.
+
+use crate::event::{Event, Problem, QuotaSpec};
+use crate::ids::TaskId;
+use crate::ledger::Place;
+use crate::name::Name;
+use crate::pod::{PodPhase, PodSpec};
+use crate::state::ClusterState;
+use crate::task::{Task, ordinal_of};
+use crate::task_status::TaskStatus;
+use crate::time::Time;
+
+impl ClusterState {
+    /// Applies one event. Must not be called while a session has uncommitted operations.
+    pub fn apply(&mut self, event: Event) -> Vec<Problem> {
+        self.version += 1;
+        let mut problems = Vec::new();
+        match event {
+            Event::Node(spec) => self.apply_node(spec, &mut problems),
+            Event::NodeGone(name) => self.remove_node(&name),
+            Event::Pod(spec) => self.apply_pod(spec, &mut problems),
+            Event::PodGone(uid) => self.remove_pod(&uid),
+            Event::PodGroup(spec) => self.apply_pod_group(spec, &mut problems),
+            Event::PodGroupGone { namespace, name } => self.remove_pod_group(&namespace, &name),
+            Event::Queue(spec) => self.apply_queue(spec, &mut problems),
+            Event::QueueGone(name) => self.remove_queue(&name, &mut problems),
+            Event::PriorityClass(class) => {
+                self.priority_classes.set(class);
+                self.refresh_priorities();
+            }
+            Event::PriorityClassGone(name) => {
+                self.priority_classes.remove(&name);
+                self.refresh_priorities();
+            }
+            Event::Quota(quota) => self.apply_quota(quota),
+            Event::QuotaGone { namespace, name } => {
+                self.quotas.remove(&(namespace, name));
+            }
+        }
+        problems
+    }
+
+    /// A bind was carried out.
+    pub fn bind_done(&mut self, task: TaskId) {
+        let place = self.tasks[task].place();
+        if place.status == TaskStatus::Binding {
+            self.tasks[task].refusals = 0;
+            self.relocate(task, Place { status: TaskStatus::Bound, ..place });
+        }
+    }
+
+    /// A bind was refused; the task may be tried again from `retry_at` on.
+    pub fn bind_refused(&mut self, task: TaskId, retry_at: Time) {
+        if self.tasks[task].status == TaskStatus::Binding {
+            self.relocate(task, Place::without_node(TaskStatus::Pending));
+            let task = &mut self.tasks[task];
+            task.refusals = task.refusals.saturating_add(1);
+            task.retry_at = retry_at;
+        }
+    }
+
+    /// An eviction was refused; the task keeps its node.
+    pub fn evict_refused(&mut self, task: TaskId) {
+        let place = self.tasks[task].place();
+        if place.status == TaskStatus::Releasing {
+            let status = match self.tasks[task].phase {
+                PodPhase::Running => TaskStatus::Running,
+                _ => TaskStatus::Bound,
+            };
+            self.relocate(task, Place { status, ..place });
+        }
+    }
+
+    fn apply_quota(&mut self, quota: QuotaSpec) {
+        self.quotas.insert((quota.namespace.clone(), quota.name.clone()), quota);
+    }
+
+    fn apply_pod(&mut self, spec: PodSpec, problems: &mut Vec<Problem>) {
+        let label = || format!("pod {}/{}", spec.shape.namespace, spec.name);
+        let shape = match self.shapes.acquire(&spec.shape, &mut self.names) {
+            Ok(shape) => shape,
+            Err(resource) => {
+                problems.push(Problem {
+                    object: label(),
+                    message: format!(
+                        "asks for `{resource}`, but the cluster already uses {} distinct resource names, the most there may be; the pod is left out",
+                        crate::resources::MAX_RESOURCE_NAMES
+                    ),
+                });
+                return;
+            }
+        };
+        let id = match self.task_by_uid.get(&spec.uid) {
+            Some(&id) => {
+                self.uncharge(id);
+                let task = &mut self.tasks[id];
+                self.shapes.release(task.shape);
+                task.shape = shape;
+                task.priority = spec.priority;
+                task.gates = u32::try_from(spec.gates.len()).unwrap_or(u32::MAX);
+                task.nominated = spec.nominated.clone();
+                task.phase = spec.phase;
+                let group_changed = task.group != spec.group;
+                self.charge(id);
+                if group_changed {
+                    self.join_group(id, spec.group.clone());
+                }
+                id
+            }
+            None => {
+                let id = self.tasks.insert(Task {
+                    uid: spec.uid.clone(),
+                    name: spec.name.clone(),
+                    shape,
+                    job: None,
+                    group: None,
+                    created: spec.created,
+                    priority: spec.priority,
+                    ordinal: ordinal_of(&spec.name),
+                    gates: u32::try_from(spec.gates.len()).unwrap_or(u32::MAX),
+                    status: TaskStatus::Gated,
+                    node: None,
+                    devices: Default::default(),
+                    nominated: spec.nominated.clone(),
+                    phase: spec.phase,
+                    refusals: 0,
+                    retry_at: Time::default(),
+                });
+                self.task_by_uid.insert(spec.uid.clone(), id);
+                self.charge(id);
+                self.join_group(id, spec.group.clone());
+                id
+            }
+        };
+        self.follow_pod(id, &spec, problems);
+    }
+
+    /// Moves a task to where its pod says it is.
+    fn follow_pod(&mut self, id: TaskId, spec: &PodSpec, problems: &mut Vec<Problem>) {
+        let now = self.tasks[id].place();
+        let reported = status_of(spec);
+        let status = match (now.status, reported) {
+            // The bind is on its way, or an eviction is: the API has not caught up.
+            (TaskStatus::Binding, TaskStatus::Pending | TaskStatus::Gated) => return,
+            (TaskStatus::Releasing, TaskStatus::Bound | TaskStatus::Running) if !spec.deleting => return,
+            _ => reported,
+        };
+        if let Err(forbidden) = now.status.check_move(status) {
+            problems.push(Problem {
+                object: format!("pod {}/{}", spec.shape.namespace, spec.name),
+                message: format!("{forbidden}; the report is ignored"),
+            });
+            return;
+        }
+        self.leave_home(id);
+        let node = spec.node.as_ref().and_then(|name| self.find_node(name));
+        if let (Some(name), None) = (&spec.node, node) {
+            if !status.is_finished() {
+                self.homeless.entry(name.clone()).or_default().insert(id);
+            }
+        }
+        let devices = if now.node == node && node.is_some() {
+            now.devices
+        } else {
+            node.map(|node| {
+                let host = &self.nodes[node];
+                // Someone else placed it: whichever devices it took, it holds that much.
+                host.books.devices.choose(host.device_request(self.shape_of(id))).unwrap_or_default()
+            })
+            .unwrap_or_default()
+        };
+        let target = Place { status, node, devices };
+        if target != self.tasks[id].place() {
+            self.relocate(id, target);
+        }
+    }
+
+    /// Takes a task out of the list of those whose node is not known.
+    fn leave_home(&mut self, id: TaskId) {
+        if self.homeless.is_empty() {
+            return;
+        }
+        self.homeless.retain(|_, tasks| {
+            tasks.remove(&id);
+            !tasks.is_empty()
+        });
+    }
+
+    /// Links a task to the job of its group, now or when that comes.
+    pub(crate) fn join_group(&mut self, id: TaskId, group: Option<Name>) {
+        self.leave_group(id);
+        let Some(group) = group else { return };
+        let key = (self.namespace_of(id).clone(), group.clone());
+        self.tasks[id].group = Some(group);
+        match self.job_by_key.get(&key) {
+            Some(&job) => {
+                self.uncharge(id);
+                self.tasks[id].job = Some(job);
+                self.jobs[job].tasks.insert(id);
+                self.charge(id);
+            }
+            None => {
+                self.orphans.entry(key).or_default().insert(id);
+            }
+        }
+    }
+
+    fn leave_group(&mut self, id: TaskId) {
+        let Some(group) = self.tasks[id].group.clone() else { return };
+        if let Some(job) = self.tasks[id].job {
+            self.uncharge(id);
+            self.tasks[id].job = None;
+            self.jobs[job].tasks.remove(&id);
+            self.charge(id);
+            self.refresh_waiting(job);
+        }
+        let key = (self.namespace_of(id).clone(), group);
+        if let Some(tasks) = self.orphans.get_mut(&key) {
+            tasks.remove(&id);
+            if tasks.is_empty() {
+                self.orphans.remove(&key);
+            }
+        }
+        self.tasks[id].group = None;
+    }
+
+    fn remove_pod(&mut self, uid: &Name) {
+        let Some(id) = self.task_by_uid.remove(uid) else { return };
+        self.leave_home(id);
+        self.leave_group(id);
+        self.uncharge(id);
+        if let Some(task) = self.tasks.remove(id) {
+            self.shapes.release(task.shape);
+        }
+    }
+
+}
+
+/// Where a pod says that it is.
+fn status_of(pod: &PodSpec) -> TaskStatus {
+    match pod.phase {
+        PodPhase::Succeeded => TaskStatus::Succeeded,
+        PodPhase::Failed => TaskStatus::Failed,
+        PodPhase::Unknown => TaskStatus::Unknown,
+        _ if pod.deleting => TaskStatus::Releasing,
+        PodPhase::Running => TaskStatus::Running,
+        PodPhase::Pending if pod.node.is_some() => TaskStatus::Bound,
+        PodPhase::Pending if !pod.gates.is_empty() => TaskStatus::Gated,
+        PodPhase::Pending => TaskStatus::Pending,
+    }
+}

@@ -1,0 +1,72 @@
+//! What happens in a cluster, as the state is told.
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::PodGroupSpec;
+use crate::name::Name;
+use crate::node::NodeSpec;
+use crate::pod::PodSpec;
+use crate::priority::PriorityClassSpec;
+use crate::queue::QueueSpec;
+use crate::resources::Amounts;
+
+/// One change of the cluster. Every event carries the whole object, so that a repeated one does no harm.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Event {
+    /// A node is new or has changed.
+    Node(NodeSpec),
+    /// A node is gone.
+    NodeGone(Name),
+    /// A pod is new or has changed.
+    Pod(PodSpec),
+    /// The pod with this UID is gone.
+    PodGone(Name),
+    /// A PodGroup is new or has changed.
+    PodGroup(PodGroupSpec),
+    /// A PodGroup is gone.
+    PodGroupGone {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+    },
+    /// A queue is new or has changed.
+    Queue(QueueSpec),
+    /// A queue is gone.
+    QueueGone(Name),
+    /// A PriorityClass is new or has changed.
+    PriorityClass(PriorityClassSpec),
+    /// A PriorityClass is gone.
+    PriorityClassGone(Name),
+    /// A ResourceQuota is new, or its spec or use has changed.
+    Quota(QuotaSpec),
+    /// A ResourceQuota is gone.
+    QuotaGone {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+    },
+}
+
+/// A ResourceQuota with its current use, as the edge reports it. Keys stay as written: `requests.cpu` is not `cpu`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuotaSpec {
+    /// Its namespace.
+    pub namespace: Name,
+    /// Its name.
+    pub name: Name,
+    /// Its limits.
+    pub hard: Amounts,
+    /// What counts against them now.
+    pub used: Amounts,
+}
+
+/// Something about an object that cannot be as it is. The rest of the cluster is not touched by it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// The object: `kind namespace/name`.
+    pub object: String,
+    /// What is wrong and what to do.
+    pub message: String,
+}

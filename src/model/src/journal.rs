@@ -1,0 +1,163 @@
+//! The journal: what a session tries, undone unless it is kept.
+//!
+//! An operation is applied to the books at once and written down with what was there before. Rolling back to a
+//! savepoint restores every book exactly. Nothing is cloned; an operation and its undo cost one move each.
+
+use smallvec::SmallVec;
+
+use crate::devices::DeviceRequest;
+use crate::ids::{NodeId, TaskId};
+use crate::ledger::Place;
+use crate::resources::Shortfall;
+use crate::state::ClusterState;
+use crate::task::DeviceShare;
+use crate::task_status::{ForbiddenMove, TaskStatus};
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Gives a task room that is free now.
+    Allocate,
+    /// Promises a task room that is being released.
+    Pipeline,
+    /// Takes a task's node away.
+    Evict,
+}
+
+/// One operation of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// What was done.
+    pub verb: Verb,
+    /// To which task.
+    pub task: TaskId,
+    /// On which node.
+    pub node: NodeId,
+}
+
+/// An operation and what it changed.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    operation: Operation,
+    before: Place,
+}
+
+/// A point in the journal to go back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Savepoint(usize);
+
+/// Why an operation was refused; nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The task's state does not allow it.
+    Move(ForbiddenMove),
+    /// The node has not enough of a resource.
+    Short(Shortfall),
+    /// The node's devices cannot serve the request.
+    Devices(DeviceRequest),
+    /// The task has no node to lose.
+    NoNode,
+}
+
+impl ClusterState {
+    /// The current end of the journal.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.journal.len())
+    }
+
+    /// Gives `task` room on `node` that is free now.
+    pub fn allocate(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
+        let shape = self.shape_of(task);
+        let host = &self.nodes[node];
+        if let Some(short) = shape.request.first_over(&host.books.used, &host.allocatable) {
+            return Err(Refusal::Short(short));
+        }
+        let wanted = host.device_request(shape);
+        let devices = host.books.devices.choose(wanted).ok_or(Refusal::Devices(wanted))?;
+        self.place(Verb::Allocate, TaskStatus::Allocated, task, node, devices)
+    }
+
+    /// Promises `task` room on `node` that will be free once what terminates there is gone.
+    pub fn pipeline(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
+        let shape = self.shape_of(task);
+        let future = self.nodes[node].future_idle();
+        if let Some(short) = shape.request.first_over(&Default::default(), &future) {
+            return Err(Refusal::Short(short));
+        }
+        self.place(Verb::Pipeline, TaskStatus::Pipelined, task, node, SmallVec::new())
+    }
+
+    /// Takes `task`'s node away; it holds its room until it is gone.
+    pub fn evict(&mut self, task: TaskId) -> Result<(), Refusal> {
+        let before = self.tasks[task].place();
+        let node = before.node.ok_or(Refusal::NoNode)?;
+        before.status.check_move(TaskStatus::Releasing).map_err(Refusal::Move)?;
+        self.journal.push(Change { operation: Operation { verb: Verb::Evict, task, node }, before: before.clone() });
+        self.relocate(task, Place { status: TaskStatus::Releasing, ..before });
+        Ok(())
+    }
+
+    /// Operations since `savepoint`, oldest first.
+    pub fn operations_since(&self, savepoint: Savepoint) -> impl Iterator<Item = Operation> {
+        self.journal.get(savepoint.0..).unwrap_or_default().iter().map(|change| change.operation)
+    }
+
+    /// Undoes the newest operation after `savepoint`; `None` once there is none.
+    pub fn undo_one(&mut self, savepoint: Savepoint) -> Option<Operation> {
+        if self.journal.len() <= savepoint.0 {
+            return None;
+        }
+        let change = self.journal.pop()?;
+        self.relocate(change.operation.task, change.before);
+        Some(change.operation)
+    }
+
+    /// Keeps everything since `savepoint`: it can no longer be undone.
+    pub fn keep_since(&mut self, savepoint: Savepoint) {
+        self.journal.truncate(savepoint.0);
+    }
+
+    /// Marks an allocated task as one whose bind is on its way.
+    pub fn begin_bind(&mut self, task: TaskId) -> Result<NodeId, Refusal> {
+        let before = self.tasks[task].place();
+        before.status.check_move(TaskStatus::Binding).map_err(Refusal::Move)?;
+        let node = before.node.ok_or(Refusal::NoNode)?;
+        self.relocate(task, Place { status: TaskStatus::Binding, ..before });
+        Ok(node)
+    }
+
+    /// Gives up a reservation that the session did not commit.
+    pub fn give_up_reservation(&mut self, task: TaskId) -> Option<Operation> {
+        let before = self.tasks[task].place();
+        let verb = match before.status {
+            TaskStatus::Allocated => Verb::Allocate,
+            TaskStatus::Pipelined => Verb::Pipeline,
+            _ => return None,
+        };
+        self.relocate(task, Place::without_node(TaskStatus::Pending));
+        Some(Operation { verb, task, node: before.node? })
+    }
+
+    /// Undoes everything that a session left behind when it could not be closed.
+    pub fn abandon_session(&mut self) {
+        while self.undo_one(Savepoint(0)).is_some() {}
+        for task in self.reserved().collect::<Vec<_>>() {
+            self.give_up_reservation(task);
+        }
+    }
+
+    fn place(
+        &mut self,
+        verb: Verb,
+        status: TaskStatus,
+        task: TaskId,
+        node: NodeId,
+        devices: SmallVec<[DeviceShare; 1]>,
+    ) -> Result<(), Refusal> {
+        let before = self.tasks[task].place();
+        before.status.check_move(status).map_err(Refusal::Move)?;
+        self.journal.push(Change { operation: Operation { verb, task, node }, before });
+        self.relocate(task, Place { status, node: Some(node), devices });
+        Ok(())
+    }
+}

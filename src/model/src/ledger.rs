@@ -1,0 +1,261 @@
+//! The books: the one function that moves a task, and with it every sum that depends on where it stands.
+//!
+//! Cost of a move: the width of a resource vector, times the depth of the queue tree.
+
+use smallvec::SmallVec;
+
+use crate::ids::{JobId, NodeId, QueueId, TaskId};
+use crate::job::{Held, JobBooks};
+use crate::node::NodeBooks;
+use crate::shape::Shape;
+use crate::state::ClusterState;
+use crate::task::{DeviceShare, Task};
+use crate::task_status::TaskStatus;
+
+/// Where a task is and what it holds there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) status: TaskStatus,
+    pub(crate) node: Option<NodeId>,
+    pub(crate) devices: SmallVec<[DeviceShare; 1]>,
+}
+
+impl Place {
+    pub(crate) fn without_node(status: TaskStatus) -> Self {
+        Self { status, node: None, devices: SmallVec::new() }
+    }
+}
+
+impl Task {
+    pub(crate) fn place(&self) -> Place {
+        Place { status: self.status, node: self.node, devices: self.devices.clone() }
+    }
+}
+
+impl ClusterState {
+    /// Moves a task. The caller has checked the move.
+    pub(crate) fn relocate(&mut self, id: TaskId, to: Place) {
+        self.uncharge(id);
+        let task = &mut self.tasks[id];
+        task.status = to.status;
+        task.node = to.node;
+        task.devices = to.devices;
+        self.charge(id);
+    }
+
+    /// Adds a task to every book that its place says.
+    pub(crate) fn charge(&mut self, id: TaskId) {
+        self.version += 1;
+        let task = &self.tasks[id];
+        let shape = self.shapes.get(task.shape);
+        if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {
+            self.reserved.insert(id);
+        }
+        if let Some(node) = task.node.and_then(|node| self.nodes.get_mut(node)) {
+            charge_node(&mut node.books, id, task, shape);
+            node.version = self.version;
+            if task.status.holds_node() {
+                self.totals.used.add(&shape.request);
+            }
+            match task.status {
+                TaskStatus::Releasing => self.totals.releasing.add(&shape.request),
+                TaskStatus::Pipelined => self.totals.pipelined.add(&shape.request),
+                _ => {}
+            }
+        }
+        let (status, job_id) = (task.status, task.job);
+        if let Some(job_id) = job_id {
+            let job = &mut self.jobs[job_id];
+            charge_job(&mut job.books, status, shape);
+            if let (Some(part), Some(queue)) = (part_of(status), job.queue) {
+                for &above in &self.queues[queue].path.clone() {
+                    part(&mut self.queues[above].held).add(&shape.request);
+                }
+            }
+            self.changed_jobs.insert(job_id);
+            self.refresh_waiting(job_id);
+        }
+    }
+
+    /// Takes a task out of every book that its place says.
+    pub(crate) fn uncharge(&mut self, id: TaskId) {
+        self.version += 1;
+        let task = &self.tasks[id];
+        let shape = self.shapes.get(task.shape);
+        if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {
+            self.reserved.remove(&id);
+        }
+        if let Some(node) = task.node.and_then(|node| self.nodes.get_mut(node)) {
+            uncharge_node(&mut node.books, id, task, shape);
+            node.version = self.version;
+            if task.status.holds_node() {
+                self.totals.used.sub(&shape.request);
+            }
+            match task.status {
+                TaskStatus::Releasing => self.totals.releasing.sub(&shape.request),
+                TaskStatus::Pipelined => self.totals.pipelined.sub(&shape.request),
+                _ => {}
+            }
+        }
+        let (status, job_id) = (task.status, task.job);
+        if let Some(job_id) = job_id {
+            let job = &mut self.jobs[job_id];
+            uncharge_job(&mut job.books, status, shape);
+            if let (Some(part), Some(queue)) = (part_of(status), job.queue) {
+                for &above in &self.queues[queue].path.clone() {
+                    part(&mut self.queues[above].held).sub(&shape.request);
+                }
+            }
+            self.changed_jobs.insert(job_id);
+        }
+    }
+
+    /// Brings a job's place among the waiting ones up to date.
+    pub(crate) fn refresh_waiting(&mut self, id: JobId) {
+        let job = &self.jobs[id];
+        let waits = job.is_pending() || job.books.counts.of(TaskStatus::Pending) + job.books.counts.of(TaskStatus::Gated) > 0;
+        if waits {
+            self.waiting_jobs.insert(id);
+        } else {
+            self.waiting_jobs.remove(&id);
+        }
+    }
+
+    /// Sums of every job below `queue`, recomputed.
+    pub(crate) fn recount_queue(&self, queue: QueueId) -> Held {
+        let mut held = Held::default();
+        for (_, job) in self.jobs.iter() {
+            let below = job.queue.is_some_and(|own| self.queues[own].path.contains(&queue));
+            if below {
+                held.allocated.add(&job.books.held.allocated);
+                held.pipelined.add(&job.books.held.pipelined);
+                held.releasing.add(&job.books.held.releasing);
+                held.pending.add(&job.books.held.pending);
+            }
+        }
+        held
+    }
+
+    /// A job's books, recomputed from its tasks.
+    pub(crate) fn recount_job(&self, id: JobId) -> JobBooks {
+        let job = &self.jobs[id];
+        let mut fresh = JobBooks::default();
+        for role in &job.books.roles {
+            fresh.role_mut(&role.name).min = role.min;
+        }
+        for &task in &job.tasks {
+            charge_job(&mut fresh, self.tasks[task].status, self.shapes.get(self.tasks[task].shape));
+        }
+        fresh
+    }
+
+    /// A node's books, recomputed from the tasks that name it. `tasks` must hold all of those.
+    pub(crate) fn recount_node(&self, id: NodeId, tasks: &[TaskId]) -> NodeBooks {
+        let mut books = NodeBooks::default();
+        books.devices = crate::devices::Devices::idle(self.nodes[id].spec.gpu_devices);
+        for &task in tasks {
+            if self.tasks[task].node == Some(id) {
+                charge_node(&mut books, task, &self.tasks[task], self.shapes.get(self.tasks[task].shape));
+            }
+        }
+        books
+    }
+}
+
+/// The part of the books that a status is kept in.
+fn part_of(status: TaskStatus) -> Option<fn(&mut Held) -> &mut crate::resources::Resources> {
+    match status {
+        TaskStatus::Allocated | TaskStatus::Binding | TaskStatus::Bound | TaskStatus::Running => {
+            Some(|held| &mut held.allocated)
+        }
+        TaskStatus::Pipelined => Some(|held| &mut held.pipelined),
+        TaskStatus::Releasing => Some(|held| &mut held.releasing),
+        TaskStatus::Pending => Some(|held| &mut held.pending),
+        TaskStatus::Gated | TaskStatus::Succeeded | TaskStatus::Failed | TaskStatus::Unknown => None,
+    }
+}
+
+fn charge_job(books: &mut JobBooks, status: TaskStatus, shape: &Shape) {
+    let free = status == TaskStatus::Pending && shape.best_effort;
+    books.counts.add(status);
+    let role = books.role_mut(&shape.spec.role);
+    role.counts.add(status);
+    role.pending_best_effort += u32::from(free);
+    books.pending_best_effort += u32::from(free);
+    if let Some(part) = part_of(status) {
+        part(&mut books.held).add(&shape.request);
+    }
+}
+
+fn uncharge_job(books: &mut JobBooks, status: TaskStatus, shape: &Shape) {
+    let free = status == TaskStatus::Pending && shape.best_effort;
+    books.counts.remove(status);
+    let role = books.role_mut(&shape.spec.role);
+    role.counts.remove(status);
+    role.pending_best_effort = role.pending_best_effort.saturating_sub(u32::from(free));
+    books.pending_best_effort = books.pending_best_effort.saturating_sub(u32::from(free));
+    if let Some(part) = part_of(status) {
+        part(&mut books.held).sub(&shape.request);
+    }
+}
+
+fn charge_node(books: &mut NodeBooks, id: TaskId, task: &Task, shape: &Shape) {
+    let holds = task.status.holds_node();
+    if !holds && task.status != TaskStatus::Pipelined {
+        return;
+    }
+    if let Err(at) = books.tasks.binary_search(&id) {
+        books.tasks.insert(at, id);
+    }
+    if !holds {
+        books.pipelined.add(&shape.request);
+        return;
+    }
+    books.used.add(&shape.request);
+    books.scored_used.add(&shape.scored_request);
+    books.devices.take(&task.devices);
+    books.ports.extend(shape.spec.host_ports.iter().map(|port| (port.clone(), id)));
+    books.ports.sort_unstable();
+    if task.status == TaskStatus::Releasing {
+        books.releasing.add(&shape.request);
+    }
+}
+
+fn uncharge_node(books: &mut NodeBooks, id: TaskId, task: &Task, shape: &Shape) {
+    let holds = task.status.holds_node();
+    if !holds && task.status != TaskStatus::Pipelined {
+        return;
+    }
+    if let Ok(at) = books.tasks.binary_search(&id) {
+        books.tasks.remove(at);
+    }
+    if !holds {
+        books.pipelined.sub(&shape.request);
+        return;
+    }
+    books.used.sub(&shape.request);
+    books.scored_used.sub(&shape.scored_request);
+    books.devices.give_back(&task.devices);
+    books.ports.retain(|(_, owner)| *owner != id);
+    if task.status == TaskStatus::Releasing {
+        books.releasing.sub(&shape.request);
+    }
+}
+
+/// Which book is off, and by what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discrepancy {
+    /// `node n`, `job ns/name`, `queue q` or `cluster`.
+    pub object: String,
+    /// What the incremental book says.
+    pub kept: String,
+    /// What the live pods say.
+    pub recounted: String,
+}
+
+impl std::fmt::Display for Discrepancy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: the book says {}, the pods say {}", self.object, self.kept, self.recounted)
+    }
+}
+

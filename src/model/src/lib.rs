@@ -1,0 +1,45 @@
+//! What a cluster is: quantities, resources, ids, tasks, jobs, queues, nodes; the state of it all, its journal and its
+//! books.
+//!
+//! Absent on purpose: Kubernetes types (they stop in `krafla-api`), I/O, clocks, threads, floats in amounts, and hash
+//! maps that can be iterated.
+
+pub mod apply;
+mod apply_objects;
+pub mod check;
+pub mod devices;
+pub mod event;
+pub mod ids;
+pub mod job;
+pub mod journal;
+pub mod labels;
+pub mod ledger;
+pub mod name;
+pub mod node;
+pub mod pod;
+pub mod priority;
+pub mod quantity;
+pub mod queue;
+mod queue_tree;
+pub mod resources;
+pub mod shape;
+pub mod state;
+pub mod subgroup;
+pub mod taints;
+pub mod task;
+pub mod task_status;
+pub mod time;
+
+pub use event::{Event, Problem, QuotaSpec};
+pub use ids::{JobId, NodeId, QueueId, ShapeId, TaskId};
+pub use job::{Job, JobPhase, PodGroupSpec};
+pub use name::Name;
+pub use node::{Node, NodeSpec};
+pub use pod::{PodPhase, PodShape, PodSpec};
+pub use queue::{Queue, QueueSpec};
+pub use resources::{Amounts, Limit, Limits, ResourceId, ResourceNames, Resources, Shortfall};
+pub use shape::Shape;
+pub use state::ClusterState;
+pub use task::Task;
+pub use task_status::TaskStatus;
+pub use time::Time;

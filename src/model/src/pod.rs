@@ -1,0 +1,118 @@
+//! A pod as it arrives from the edge: what scheduling needs of it, and nothing else.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::labels::{Labels, NodeSelectorTerm};
+use crate::name::Name;
+use crate::resources::Amounts;
+use crate::taints::Toleration;
+use crate::time::Time;
+
+/// What a pod asks for: its scheduling signature. Pods of one template share one value, and two pods with equal shapes
+/// are interchangeable for every node-level plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PodShape {
+    /// Its namespace: affinity terms and quotas depend on it.
+    pub namespace: Name,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its request: containers, init containers and overhead, without the pod slot.
+    pub request: Amounts,
+    /// The role within its job (Volcano's task spec), empty if none.
+    pub role: Name,
+    /// `nodeSelector`: all must match.
+    pub node_selector: Labels,
+    /// Required node affinity: one term must match. `None`: no requirement.
+    pub required_affinity: Option<Vec<NodeSelectorTerm>>,
+    /// Preferred node affinity with weights of 1 to 100.
+    pub preferred_affinity: Vec<(i32, NodeSelectorTerm)>,
+    /// Its tolerations.
+    pub tolerations: Vec<Toleration>,
+    /// Ports it takes on the node's own addresses.
+    pub host_ports: Vec<HostPort>,
+    /// Images of its containers and init containers, each with a tag.
+    pub images: Vec<Name>,
+    /// A share of one GPU device in thousandths, 1 to 999; 0 if it asks for whole devices or none. The same amount is
+    /// part of `request`.
+    pub gpu_share_milli: u16,
+    /// Whether it may be evicted for others (`volcano.sh/preemptable`; absent means yes).
+    pub protected: bool,
+    /// Whether it may not evict others (`preemptionPolicy: Never`).
+    pub never_preempts: bool,
+    /// Its PriorityClass, empty if none: some are protected by name.
+    pub priority_class: Name,
+}
+
+/// A port on a node's own address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct HostPort {
+    /// The address; empty means all.
+    pub ip: Name,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: Name,
+    /// 1 to 65535.
+    pub port: u16,
+}
+
+impl HostPort {
+    /// Whether both cannot be had on one node.
+    pub fn conflicts(&self, other: &Self) -> bool {
+        let any = |ip: &Name| ip.is_empty() || ip == "0.0.0.0";
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (self.ip == other.ip || any(&self.ip) || any(&other.ip))
+    }
+}
+
+/// The phase that a pod's owner, the kubelet, reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PodPhase {
+    /// Not started, placed or not.
+    #[default]
+    Pending,
+    /// Started.
+    Running,
+    /// Ended well.
+    Succeeded,
+    /// Ended badly.
+    Failed,
+    /// The node does not answer.
+    Unknown,
+}
+
+/// A pod as the edge reports it. An event carries the whole of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PodSpec {
+    /// Its identity; a name that comes back is another pod.
+    pub uid: Name,
+    /// Its name, unique in its namespace at one time.
+    pub name: Name,
+    /// The PodGroup that it belongs to, in its own namespace.
+    pub group: Option<Name>,
+    /// What it asks for.
+    pub shape: Arc<PodShape>,
+    /// When it was made.
+    pub created: Time,
+    /// Its priority: `spec.priority`, or Volcano's task priority; 1 when neither is given, as in Volcano.
+    pub priority: i32,
+    /// Scheduling gates that it still carries.
+    pub gates: Vec<Name>,
+    /// The node that it is bound to.
+    pub node: Option<Name>,
+    /// The node nominated for it.
+    pub nominated: Option<Name>,
+    /// Its reported phase.
+    pub phase: PodPhase,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+}
+
+impl PodSpec {
+    /// Its namespace.
+    pub fn namespace(&self) -> &Name {
+        &self.shape.namespace
+    }
+}

@@ -1,0 +1,272 @@
+//! The state of one cluster: everything that a session may look at.
+//!
+//! One owner holds it. Reading is open to all; it changes through [`apply`](crate::apply) (what happened), the
+//! [`journal`](crate::journal) (what a session tries) and outcomes (what became of an effect), and every change goes
+//! through the one function that keeps the books, in [`ledger`](crate::ledger).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::event::QuotaSpec;
+use crate::ids::{IdVec, JobId, Lookup, NodeId, QueueId, ShapeId, Slab, TaskId};
+use crate::job::{Job, JobPhase};
+use crate::journal::Change;
+use crate::name::Name;
+use crate::node::Node;
+use crate::priority::PriorityClasses;
+use crate::queue::Queue;
+use crate::resources::{ResourceNames, Resources};
+use crate::shape::{Shape, Shapes};
+use crate::task::Task;
+use crate::time::Time;
+
+/// The state of one cluster.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterState {
+    pub(crate) now: Time,
+    pub(crate) names: ResourceNames,
+    pub(crate) nodes: Slab<NodeId, Node>,
+    pub(crate) tasks: Slab<TaskId, Task>,
+    pub(crate) jobs: Slab<JobId, Job>,
+    pub(crate) queues: Slab<QueueId, Queue>,
+    pub(crate) shapes: Shapes,
+    pub(crate) node_by_name: BTreeMap<Name, NodeId>,
+    pub(crate) queue_by_name: BTreeMap<Name, QueueId>,
+    pub(crate) job_by_key: Lookup<(Name, Name), JobId>,
+    pub(crate) task_by_uid: Lookup<Name, TaskId>,
+    /// Tasks whose PodGroup is not known, by namespace and group.
+    pub(crate) orphans: BTreeMap<(Name, Name), BTreeSet<TaskId>>,
+    /// Tasks that hold a node which is not known, by its name.
+    pub(crate) homeless: BTreeMap<Name, BTreeSet<TaskId>>,
+    pub(crate) priority_classes: PriorityClasses,
+    pub(crate) quotas: BTreeMap<(Name, Name), QuotaSpec>,
+    pub(crate) totals: Totals,
+    /// Nodes in tie order.
+    pub(crate) node_order: Vec<NodeId>,
+    /// Place of each node in `node_order`.
+    pub(crate) node_rank: IdVec<NodeId, u32>,
+    pub(crate) tie_seed: Option<u64>,
+    /// Jobs that wait for admission or have tasks that wait for a node.
+    pub(crate) waiting_jobs: BTreeSet<JobId>,
+    /// Tasks that only this session knows to be placed.
+    pub(crate) reserved: BTreeSet<TaskId>,
+    /// Jobs whose books have moved since the last [`ClusterState::take_changed_jobs`].
+    pub(crate) changed_jobs: BTreeSet<JobId>,
+    pub(crate) journal: Vec<Change>,
+    pub(crate) version: u64,
+    /// Nodes by image, for image locality: how many nodes hold each image.
+    pub(crate) image_spread: BTreeMap<Name, u32>,
+}
+
+/// Sums over all nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// What all nodes offer.
+    pub allocatable: Resources,
+    /// What is held on them, by whatever holds its node.
+    pub used: Resources,
+    /// The part of `used` that is terminating.
+    pub releasing: Resources,
+    /// What is promised on them.
+    pub pipelined: Resources,
+}
+
+impl Totals {
+    /// What is free over all nodes, once what terminates is gone, less what is promised.
+    pub fn future_idle(&self) -> Resources {
+        let mut idle = self.allocatable.clone();
+        idle.sub(&self.used);
+        idle.add(&self.releasing);
+        idle.sub(&self.pipelined);
+        idle
+    }
+}
+
+impl ClusterState {
+    /// An empty cluster.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Orders equal nodes by a hash of this seed and their names instead of by name alone.
+    pub fn set_tie_seed(&mut self, seed: Option<u64>) {
+        self.tie_seed = seed;
+        self.reorder_nodes();
+    }
+
+    /// The time that the state was told last.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Tells the time. It never goes back.
+    pub fn set_now(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    /// The interned resource names.
+    pub fn names(&self) -> &ResourceNames {
+        &self.names
+    }
+
+    /// The node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id]
+    }
+
+    /// The node of this name.
+    pub fn find_node(&self, name: &str) -> Option<NodeId> {
+        self.node_by_name.get(name).copied()
+    }
+
+    /// All nodes, in tie order: the first of equal nodes is chosen.
+    pub fn nodes(&self) -> &[NodeId] {
+        &self.node_order
+    }
+
+    /// The place of a node in [`Self::nodes`].
+    pub fn node_rank(&self, id: NodeId) -> u32 {
+        self.node_rank[id]
+    }
+
+    /// The task.
+    pub fn task(&self, id: TaskId) -> &Task {
+        &self.tasks[id]
+    }
+
+    /// The task, if it still lives.
+    pub fn get_task(&self, id: TaskId) -> Option<&Task> {
+        self.tasks.get(id)
+    }
+
+    /// The task of this UID.
+    pub fn find_task(&self, uid: &str) -> Option<TaskId> {
+        self.task_by_uid.get(uid).copied()
+    }
+
+    /// All tasks, by id.
+    pub fn tasks(&self) -> impl Iterator<Item = (TaskId, &Task)> {
+        self.tasks.iter()
+    }
+
+    /// The shape of a task.
+    pub fn shape_of(&self, task: TaskId) -> &Shape {
+        self.shapes.get(self.tasks[task].shape)
+    }
+
+    /// The shape.
+    pub fn shape(&self, id: ShapeId) -> &Shape {
+        self.shapes.get(id)
+    }
+
+    /// How many distinct shapes there are.
+    pub fn n_shapes(&self) -> usize {
+        self.shapes.len()
+    }
+
+    /// The namespace of a task.
+    pub fn namespace_of(&self, task: TaskId) -> &Name {
+        &self.shape_of(task).spec.namespace
+    }
+
+    /// The job.
+    pub fn job(&self, id: JobId) -> &Job {
+        &self.jobs[id]
+    }
+
+    /// The job, if it still lives.
+    pub fn get_job(&self, id: JobId) -> Option<&Job> {
+        self.jobs.get(id)
+    }
+
+    /// The job of the PodGroup of this namespace and name.
+    pub fn find_job(&self, namespace: &Name, name: &Name) -> Option<JobId> {
+        self.job_by_key.get(&(namespace.clone(), name.clone())).copied()
+    }
+
+    /// All jobs, by id.
+    pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
+        self.jobs.iter()
+    }
+
+    /// Jobs that wait for admission or have tasks that wait for a node, by id.
+    pub fn waiting_jobs(&self) -> impl Iterator<Item = JobId> {
+        self.waiting_jobs.iter().copied()
+    }
+
+    /// The queue.
+    pub fn queue(&self, id: QueueId) -> &Queue {
+        &self.queues[id]
+    }
+
+    /// The queue of this name.
+    pub fn find_queue(&self, name: &str) -> Option<QueueId> {
+        self.queue_by_name.get(name).copied()
+    }
+
+    /// All queues, by name.
+    pub fn queues(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
+        self.queue_by_name.values().map(|&id| (id, &self.queues[id]))
+    }
+
+    /// The priority classes.
+    pub fn priority_classes(&self) -> &PriorityClasses {
+        &self.priority_classes
+    }
+
+    /// ResourceQuotas of one namespace, by name.
+    pub fn quotas(&self, namespace: &Name) -> impl Iterator<Item = &QuotaSpec> {
+        let first = (namespace.clone(), Name::default());
+        self.quotas.range(first..).take_while(move |((ns, _), _)| ns == namespace).map(|(_, quota)| quota)
+    }
+
+    /// Sums over all nodes.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// On how many nodes an image lies.
+    pub fn nodes_with_image(&self, image: &Name) -> u32 {
+        self.image_spread.get(image).copied().unwrap_or(0)
+    }
+
+    /// Moves with every change of anything; never goes back.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Tasks that only this session knows to be placed, by id.
+    pub fn reserved(&self) -> impl Iterator<Item = TaskId> {
+        self.reserved.iter().copied()
+    }
+
+    /// Jobs whose books have moved since the last call, by id; those that are gone are left out.
+    pub fn take_changed_jobs(&mut self) -> Vec<JobId> {
+        let changed = std::mem::take(&mut self.changed_jobs);
+        changed.into_iter().filter(|job| self.jobs.get(*job).is_some()).collect()
+    }
+
+    /// Sets the phase of a job.
+    pub fn set_job_phase(&mut self, job: JobId, phase: JobPhase) {
+        self.jobs[job].phase = phase;
+        self.changed_jobs.insert(job);
+        self.refresh_waiting(job);
+        self.version += 1;
+    }
+
+    /// Sets or clears the node nominated for a task.
+    pub fn set_nominated(&mut self, task: TaskId, node: Option<Name>) {
+        self.tasks[task].nominated = node;
+        self.version += 1;
+    }
+
+    /// A task's text for people: `namespace/name`.
+    pub fn task_label(&self, task: TaskId) -> String {
+        format!("{}/{}", self.namespace_of(task), self.tasks[task].name)
+    }
+
+    /// A job's text for people: `namespace/name`.
+    pub fn job_label(&self, job: JobId) -> String {
+        let spec = &self.jobs[job].spec;
+        format!("{}/{}", spec.namespace, spec.name)
+    }
+}

@@ -1,0 +1,93 @@
+//! A task: one pod, as the scheduler sees it.
+
+use smallvec::SmallVec;
+
+use crate::ids::{JobId, NodeId, ShapeId};
+use crate::name::Name;
+use crate::pod::PodPhase;
+use crate::task_status::TaskStatus;
+use crate::time::Time;
+
+/// A share of one GPU device that a task holds: the device's index on its node, and thousandths of it.
+pub type DeviceShare = (u8, u16);
+
+/// A task. What pods of one template have in common is in its [`Shape`](crate::Shape); the rest is here.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The pod's identity.
+    pub uid: Name,
+    /// The pod's name.
+    pub name: Name,
+    /// Its signature.
+    pub shape: ShapeId,
+    /// Its job; `None` while its PodGroup is not known, or it has none.
+    pub job: Option<JobId>,
+    /// The PodGroup that it names.
+    pub group: Option<Name>,
+    /// When its pod was made.
+    pub created: Time,
+    /// Its priority within its job.
+    pub priority: i32,
+    /// The number at the end of its name, which orders the tasks of a job; `None` if it has none.
+    pub ordinal: Option<u32>,
+    /// How many scheduling gates it carries.
+    pub gates: u32,
+    /// Where it stands. Moved only by the state's own operations.
+    pub(crate) status: TaskStatus,
+    /// The node that it has, had (if it ended) or will have (if pipelined).
+    pub(crate) node: Option<NodeId>,
+    /// The GPU devices that it holds there, on nodes that model them.
+    pub(crate) devices: SmallVec<[DeviceShare; 1]>,
+    /// The node nominated for it, by name.
+    pub nominated: Option<Name>,
+    /// The phase that its pod reported last.
+    pub phase: PodPhase,
+    /// Bind attempts refused so far.
+    pub refusals: u32,
+    /// Not to be tried before this time.
+    pub retry_at: Time,
+}
+
+impl Task {
+    /// Where it stands.
+    pub fn status(&self) -> TaskStatus {
+        self.status
+    }
+
+    /// The node that it has, had or will have.
+    pub fn node(&self) -> Option<NodeId> {
+        self.node
+    }
+
+    /// The GPU devices that it holds.
+    pub fn devices(&self) -> &[DeviceShare] {
+        &self.devices
+    }
+
+    /// The order of a job's tasks when no plugin has another: by the number at the end of the name, then by age, then
+    /// by UID. Tasks without a number come last, so that the order is total; Volcano compares numbers only pairwise.
+    pub fn default_order(&self) -> (u32, Time, &Name) {
+        (self.ordinal.unwrap_or(u32::MAX), self.created, &self.uid)
+    }
+}
+
+/// The number after the last `-` of a pod's name, if the name has at least three parts (Volcano's rule, which makes
+/// `job-role-3` ordered and `web-3` not).
+pub fn ordinal_of(name: &str) -> Option<u32> {
+    let (rest, last) = name.rsplit_once('-')?;
+    rest.contains('-').then(|| last.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordinal_needs_three_parts_and_a_number() {
+        for (name, ordinal) in
+            [("job-worker-12", Some(12)), ("web-3", None), ("a-b-x", None), ("", None), ("a--7", Some(7))]
+        {
+            assert_eq!(ordinal_of(name), ordinal, "{name}");
+        }
+    }
+}

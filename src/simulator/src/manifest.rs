@@ -1,0 +1,272 @@
+//! Manifests as a workload: the stand-in for API server and controllers that makes pods, PodGroups and everything else
+//! of what files say.
+//!
+//! Every pod is taken for this scheduler, whatever `schedulerName` says: who feeds a cluster's manifests to a simulator
+//! wants to see them scheduled. Pods that have ended are left out; pods that have a node run there.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use krafla_api::manifests::Severity;
+use krafla_api::{
+    Converter, Hints, Located, LocatedProblem, Object, ReadOptions, Workload, group_of, implicit_group_name, keys,
+    label_gang, label_gang_group, read_manifests,
+};
+use krafla_model::{JobPhase, Name, PodGroupSpec, PodPhase, Problem, Time};
+use serde_json::Value;
+
+use crate::world::{Controller, Happening, Life, Submission, Submitted};
+
+/// Names under which pods of scenarios ask for this scheduler.
+pub const SCHEDULER_NAMES: [&str; 2] = ["volcano", "krafla"];
+
+/// What objects come to.
+#[derive(Default)]
+pub struct Assembled {
+    /// What happens when, in order of time; of one time in the order of the files.
+    pub happenings: Vec<(Time, Happening)>,
+    /// What cannot be used, in words.
+    pub problems: Vec<String>,
+    /// Kinds that are not read and the like, in words.
+    pub notes: Vec<String>,
+}
+
+/// Assembles objects that stand in another file, such as a scenario.
+pub fn assemble(objects: &[Value], converter: &mut Converter) -> Assembled {
+    let mut all = Vec::new();
+    let mut problems = Vec::new();
+    for object in objects {
+        let read = read_manifests(&object.to_string(), "manifest", &ReadOptions::default());
+        problems.extend(read.problems);
+        all.extend(read.objects);
+    }
+    assemble_files(all, problems, converter)
+}
+
+/// Assembles the objects of files.
+pub fn assemble_files(
+    objects: Vec<Located<Object>>,
+    problems: Vec<LocatedProblem>,
+    converter: &mut Converter,
+) -> Assembled {
+    let mut assembler = Assembler { converter, groups: BTreeMap::new(), plan: Vec::new(), jobs: BTreeMap::new(), out: Assembled::default() };
+    for problem in problems {
+        let list = if problem.severity == Severity::Error { &mut assembler.out.problems } else { &mut assembler.out.notes };
+        list.push(problem.to_string());
+    }
+    // PodGroups first: pods may stand before theirs.
+    for located in &objects {
+        if matches!(located.value, Object::PodGroup(_) | Object::CoschedulingGroup(_) | Object::KubernetesGroup(_)) {
+            assembler.known_group(located);
+        }
+    }
+    for located in &objects {
+        assembler.object(located);
+    }
+    assembler.finish()
+}
+
+/// Whether a pod has a priority of its own, so that its class does not count.
+pub fn own_priority(pod: &Pod) -> bool {
+    let annotated = pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(keys::TASK_PRIORITY));
+    annotated || pod.spec.as_ref().is_some_and(|spec| spec.priority.is_some())
+}
+
+type Key = (Name, Name);
+
+struct Assembler<'a> {
+    converter: &'a mut Converter,
+    /// PodGroups that the files have.
+    groups: BTreeMap<Key, PodGroupSpec>,
+    /// Submissions by time and PodGroup, and other objects, in the order of the files.
+    plan: Vec<(Time, Planned)>,
+    /// Where in `plan` the submission of a PodGroup at a time is.
+    jobs: BTreeMap<(Time, Name, Name), usize>,
+    out: Assembled,
+}
+
+enum Planned {
+    Other(Happening),
+    Job(Box<Submission>),
+}
+
+impl Assembler<'_> {
+    fn known_group(&mut self, located: &Located<Object>) {
+        let (event, problems) = self.converter.event(&located.value);
+        self.report(located, problems);
+        let Some(krafla_model::Event::PodGroup(mut group)) = event else { return };
+        // A group that a dump shows as running starts anew here.
+        group.phase = JobPhase::Pending;
+        let at = self.submit_at(located);
+        self.groups.insert((group.namespace.clone(), group.name.clone()), group.clone());
+        self.join(at, group, true, "PodGroup", Vec::new());
+    }
+
+    fn object(&mut self, located: &Located<Object>) {
+        match &located.value {
+            Object::PodGroup(_) | Object::CoschedulingGroup(_) | Object::KubernetesGroup(_) => {}
+            Object::Pod(pod) => self.pod(located, pod),
+            Object::Workload(workload) => self.workload(located, workload),
+            object => {
+                let (event, problems) = self.converter.event(object);
+                self.report(located, problems);
+                if let Some(event) = event {
+                    let at = self.submit_at(located);
+                    self.plan.push((at, Planned::Other(Happening::Object(Box::new(event)))));
+                }
+            }
+        }
+    }
+
+    fn pod(&mut self, located: &Located<Object>, pod: &Pod) {
+        let hints = self.hints(located);
+        let at = Time(hints.submit_at_ms.unwrap_or(0));
+        let Some(submitted) = self.submitted(located, pod, hints, Controller::None) else { return };
+        let (group, announced) = match self.group_for(located, pod, None) {
+            Some(found) => found,
+            None => return,
+        };
+        let kind = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app.kubernetes.io/component"));
+        self.join(at, group, announced, kind.map_or("Pod", String::as_str), vec![submitted]);
+    }
+
+    fn workload(&mut self, located: &Located<Object>, workload: &Workload) {
+        let owner = self.hints(located);
+        let kind = workload.kind.as_str();
+        let (job_group, problems) = self.converter.job_group(workload, |_| 0);
+        self.report(located, problems);
+        for part in &workload.parts {
+            let template = workload.pod(part, 0);
+            let (own, said) = Hints::read(&template.metadata);
+            self.say(located, said);
+            let hints = own.or(owner);
+            let at = Time(hints.submit_at_ms.unwrap_or(0));
+            let Some(first) = self.submitted(located, &template, hints, Controller::Recreate) else { continue };
+            let found = match &job_group {
+                Some(group) => Some((group.clone(), true)),
+                None => self.group_for(located, &template, Some(&workload.metadata)),
+            };
+            let Some((group, announced)) = found else { continue };
+            let pods = (0..part.replicas)
+                .map(|i| Submitted { name: workload.pod_name(part, i).into(), ..first.clone() })
+                .collect();
+            self.join(at, group, announced, kind, pods);
+        }
+    }
+
+    /// The PodGroup of a pod, and whether it exists: the one it names, one that its labels declare, or one that the
+    /// controller makes.
+    fn group_for(
+        &mut self,
+        located: &Located<Object>,
+        pod: &Pod,
+        owner: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>,
+    ) -> Option<(PodGroupSpec, bool)> {
+        let namespace: Name = pod.metadata.namespace.as_deref().unwrap_or(krafla_api::DEFAULT_NAMESPACE).into();
+        if let Some(name) = group_of(pod) {
+            let key = (namespace, Name::from(name));
+            if let Some(group) = self.groups.get(&key) {
+                return Some((group.clone(), true));
+            }
+            if let Some((name, min)) = label_gang(pod) {
+                let (group, problems) = self.converter.pod_group(&label_gang_group(pod, name, min));
+                self.report(located, problems);
+                let group = group?;
+                self.groups.insert(key, group.clone());
+                return Some((group, true));
+            }
+            let message = format!("names the PodGroup `{name}`, which is not among the objects; its pods will wait for it");
+            self.out.problems.push(format!("{}:{}: {message}", located.file, located.line));
+            let (group, _) = self.converter.implicit_group(pod, owner);
+            return Some((PodGroupSpec { name: name.into(), ..group? }, false));
+        }
+        let (group, problems) = self.converter.implicit_group(pod, owner);
+        self.report(located, problems);
+        let mut group = group?;
+        group.name = implicit_group_name(pod).into();
+        let key = (namespace, group.name.clone());
+        Some((self.groups.entry(key).or_insert(group).clone(), true))
+    }
+
+    /// A pod as it will be submitted; `None` if it cannot be read or has ended.
+    fn submitted(
+        &mut self,
+        located: &Located<Object>,
+        pod: &Pod,
+        hints: Hints,
+        controller: Controller,
+    ) -> Option<Submitted> {
+        let (spec, problems) = self.converter.pod(pod);
+        self.report(located, problems);
+        let spec = spec?;
+        if matches!(spec.phase, PodPhase::Succeeded | PodPhase::Failed) || spec.deleting {
+            return None;
+        }
+        let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+        Some(Submitted {
+            priority: own_priority(pod).then_some(spec.priority),
+            name: spec.name,
+            shape: spec.shape,
+            gates: spec.gates,
+            node: spec.node,
+            ours: true,
+            life: Life {
+                runtime_ms: hints.runtime_ms,
+                estimate_ms: hints.estimate_ms,
+                grace_ms: grace.map(|seconds| seconds.max(0).saturating_mul(1_000)),
+                controller,
+            },
+        })
+    }
+
+    /// Adds pods to the submission of their PodGroup at this time.
+    fn join(&mut self, at: Time, group: PodGroupSpec, announced: bool, kind: &str, pods: Vec<Submitted>) {
+        let key = (at, group.namespace.clone(), group.name.clone());
+        if let Some(Planned::Job(job)) = self.jobs.get(&key).map(|&i| &mut self.plan[i].1) {
+            if job.kind == "PodGroup" {
+                job.kind = kind.to_owned();
+            }
+            job.pods.extend(pods);
+            return;
+        }
+        self.jobs.insert(key, self.plan.len());
+        let submission = Submission { group, announced, joins: true, pods, kind: kind.to_owned() };
+        self.plan.push((at, Planned::Job(Box::new(submission))));
+    }
+
+    fn hints(&mut self, located: &Located<Object>) -> Hints {
+        let Some(meta) = located.value.metadata() else { return Hints::default() };
+        let (hints, said) = Hints::read(meta);
+        self.say(located, said);
+        hints
+    }
+
+    fn submit_at(&mut self, located: &Located<Object>) -> Time {
+        Time(self.hints(located).submit_at_ms.unwrap_or(0))
+    }
+
+    fn say(&mut self, located: &Located<Object>, problems: Vec<String>) {
+        for problem in problems {
+            self.out.problems.push(format!("{}:{}: {problem}", located.file, located.line));
+        }
+    }
+
+    fn report(&mut self, located: &Located<Object>, problems: Vec<Problem>) {
+        for Problem { object, message } in problems {
+            self.out.problems.push(format!("{}:{}: {object}: {message}", located.file, located.line));
+        }
+    }
+
+    fn finish(mut self) -> Assembled {
+        self.plan.sort_by_key(|(at, _)| *at);
+        self.out.happenings = self
+            .plan
+            .into_iter()
+            .map(|(at, planned)| match planned {
+                Planned::Other(happening) => (at, happening),
+                Planned::Job(job) => (at, Happening::Submit(job)),
+            })
+            .collect();
+        self.out
+    }
+}

@@ -1,0 +1,308 @@
+//! Watches a world and writes the record that reports are made of.
+
+use std::collections::BTreeMap;
+
+use krafla_engine::CycleReport;
+use krafla_model::resources::{GPU_NAME, ratio};
+use krafla_model::{Name, ResourceId, TaskStatus, Time};
+
+use crate::record::{
+    JobRecord, JobState, MAX_SPANS, NodeRecord, QueueRecord, Record, Sample, Span,
+};
+use crate::world::{Job, Observer, PodChange, World};
+
+/// Samples that are kept; when there are twice as many, every second one goes.
+const SAMPLES: usize = 1_000;
+/// Nodes that are named for one job.
+const MOST_NODES_NAMED: usize = 16;
+
+/// The record in the making.
+pub(crate) struct Recording {
+    record: Record,
+    /// Sums over time of each queue's share and due, in milliseconds.
+    sums: BTreeMap<Name, (f64, f64, bool)>,
+    /// Samples by queue name, brought into the order of the record's queues at the end.
+    samples: Vec<(Sample, BTreeMap<Name, (f64, Option<f64>)>)>,
+    /// Least time between two samples, in milliseconds.
+    stride_ms: i64,
+    open: BTreeMap<usize, usize>,
+    node_index: BTreeMap<Name, usize>,
+    nodes_of_job: BTreeMap<usize, std::collections::BTreeSet<Name>>,
+    too_many_spans: bool,
+    gpu: Option<ResourceId>,
+}
+
+impl Recording {
+    /// Begins a record under this headline.
+    pub(crate) fn new(title: String) -> Self {
+        Self {
+            record: Record { title, ..Record::default() },
+            sums: BTreeMap::new(),
+            samples: Vec::new(),
+            stride_ms: 0,
+            open: BTreeMap::new(),
+            node_index: BTreeMap::new(),
+            nodes_of_job: BTreeMap::new(),
+            too_many_spans: false,
+            gpu: None,
+        }
+    }
+
+    /// Adds a note.
+    pub(crate) fn note(&mut self, text: String) {
+        self.record.notes.push(text);
+    }
+
+    /// Adds a problem.
+    pub(crate) fn problem(&mut self, text: String) {
+        self.record.problems.push(text);
+    }
+
+    /// Ends the record.
+    pub(crate) fn finish(mut self, world: &World) -> Record {
+        let end = world.now().0;
+        self.take_sample(world, world.now());
+        let mut queues: Vec<Name> = world.jobs().iter().map(|job| job.queue.clone()).collect();
+        queues.sort();
+        queues.dedup();
+        self.record.end_ms = end;
+        self.record.cycles = world.cycles();
+        self.record.decisions = world.decisions();
+        self.record.evictions = world.evictions();
+        self.record.queues = queues.iter().map(|name| self.queue(world, name, end)).collect();
+        let cluster = world.engine().cluster();
+        self.record.nodes = self.nodes(world);
+        for span in &mut self.record.spans {
+            if span.to_ms < 0 {
+                span.to_ms = end;
+            }
+        }
+        if self.too_many_spans {
+            self.record.spans.clear();
+            self.record.notes.push(format!("the time line of nodes is left out: more than {MAX_SPANS} placements"));
+        }
+        let nothing = (0.0, None);
+        self.record.samples = self
+            .samples
+            .into_iter()
+            .map(|(mut sample, shares)| {
+                sample.queues = queues.iter().map(|name| shares.get(name).copied().unwrap_or(nothing)).collect();
+                sample
+            })
+            .collect();
+        let mut jobs = Vec::with_capacity(world.jobs().len());
+        for (index, job) in world.jobs().iter().enumerate() {
+            let waiting = cluster
+                .find_job(&job.namespace, &job.name)
+                .filter(|_| !job.deleted && job.finished.is_none())
+                .and_then(|id| world.engine().reasons().job(id))
+                .map(|standing| {
+                    (standing.reason.code().to_owned(), standing.reason.to_string(), standing.since.0)
+                });
+            let used = self.nodes_of_job.get(&index);
+            let on_nodes = used.into_iter().flatten().take(MOST_NODES_NAMED).map(ToString::to_string).collect();
+            jobs.push(job_record(world, job, &queues, waiting, on_nodes));
+        }
+        self.record.jobs = jobs;
+        self.record
+    }
+
+    fn queue(&self, world: &World, name: &Name, end: i64) -> QueueRecord {
+        let (share, due, says) = self.sums.get(name).copied().unwrap_or_default();
+        let cluster = world.engine().cluster();
+        let weight = cluster.find_queue(name).map_or(1, |id| cluster.queue(id).spec.weight);
+        let mean = |sum: f64| if end > 0 { sum / millis(end) } else { 0.0 };
+        QueueRecord {
+            name: name.to_string(),
+            weight,
+            mean_share: mean(share),
+            mean_due: says.then(|| mean(due)),
+        }
+    }
+
+    /// Every node that there is or that was used, in name order; the spans follow.
+    fn nodes(&mut self, world: &World) -> Vec<NodeRecord> {
+        let mut nodes: BTreeMap<Name, NodeRecord> = self
+            .node_index
+            .keys()
+            .map(|name| {
+                let gone = NodeRecord { name: name.to_string(), cpu_milli: 0, gpus: 0, memory_bytes: 0 };
+                (name.clone(), gone)
+            })
+            .collect();
+        for spec in world.nodes() {
+            let record = NodeRecord {
+                name: spec.name.to_string(),
+                cpu_milli: spec.allocatable.get("cpu").unwrap_or(0),
+                gpus: spec.allocatable.get(GPU_NAME).unwrap_or(0) / 1_000,
+                memory_bytes: spec.allocatable.get("memory").unwrap_or(0),
+            };
+            nodes.insert(spec.name.clone(), record);
+        }
+        let mut place = vec![0; self.node_index.len()];
+        for (index, name) in nodes.keys().enumerate() {
+            if let Some(&used) = self.node_index.get(name) {
+                place[used] = index;
+            }
+        }
+        for span in &mut self.record.spans {
+            span.node = place[span.node];
+        }
+        nodes.into_values().collect()
+    }
+
+    fn take_sample(&mut self, world: &World, at: Time) {
+        let cluster = world.engine().cluster();
+        let totals = cluster.totals();
+        let used = |id| ratio(totals.used.get(id), totals.allocatable.get(id).max(1)).into_inner();
+        let mut waiting: BTreeMap<&'static str, u32> = BTreeMap::new();
+        for id in cluster.waiting_jobs() {
+            let pods = cluster.job(id).counts().sum(TaskStatus::is_waiting);
+            let code = world.engine().reasons().job(id).map_or("Unexplained", |standing| standing.reason.code());
+            *waiting.entry(code).or_default() += pods;
+        }
+        let shares = self.shares(world);
+        let sample = Sample {
+            at_ms: at.0,
+            cpu_used: used(ResourceId::CPU),
+            gpu_used: self.gpu.map_or(0.0, used),
+            queues: Vec::new(),
+            waiting: waiting.into_iter().filter(|(_, n)| *n > 0).map(|(code, n)| (code.to_owned(), n)).collect(),
+        };
+        self.samples.push((sample, shares));
+        if self.samples.len() >= 2 * SAMPLES {
+            let mut nth = 0;
+            self.samples.retain(|_| {
+                nth += 1;
+                nth % 2 == 1
+            });
+            self.stride_ms = (self.stride_ms * 2).max(at.0 / i64::try_from(SAMPLES).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Share and due of each queue that holds or is due something.
+    fn shares(&self, world: &World) -> BTreeMap<Name, (f64, Option<f64>)> {
+        let (engine, cluster) = (world.engine(), world.engine().cluster());
+        let total = &cluster.totals().allocatable;
+        let share = |amounts: krafla_model::Resources| {
+            // Pod slots are no resource that people reckon shares in.
+            amounts.with(ResourceId::PODS, 0).dominant_share(total).into_inner()
+        };
+        let mut shares = BTreeMap::new();
+        for (id, queue) in cluster.queues().filter(|(_, queue)| queue.n_jobs() > 0) {
+            let due = engine.configuration().plugins().deserved(id).map(share);
+            shares.insert(queue.spec.name.clone(), (share(queue.held().allocated.clone()), due));
+        }
+        shares
+    }
+}
+
+impl Observer for Recording {
+    fn passes(&mut self, world: &World, from: Time, to: Time) {
+        let dt = millis(to - from);
+        for (name, (share, due)) in self.shares(world) {
+            let sums = self.sums.entry(name).or_default();
+            sums.0 += share * dt;
+            sums.1 += due.unwrap_or(0.0) * dt;
+            sums.2 |= due.is_some();
+        }
+        let last = self.samples.last().map_or(i64::MIN, |(sample, _)| sample.at_ms);
+        if from.0 > last.saturating_add(self.stride_ms) || self.samples.is_empty() {
+            self.take_sample(world, from);
+        }
+    }
+
+    fn cycle(&mut self, world: &World, _: &CycleReport) {
+        if self.gpu.is_none() {
+            let cluster = world.engine().cluster();
+            self.gpu = Some(ResourceId::GPU).filter(|gpu| cluster.totals().allocatable.get(*gpu) > 0);
+        }
+    }
+
+    fn pod(&mut self, world: &World, index: usize, change: PodChange) {
+        let pod = world.pod(index);
+        let Some(node) = &pod.spec.node else { return };
+        match change {
+            PodChange::Bound => {
+                let nodes = self.nodes_of_job.entry(pod.job).or_default();
+                if nodes.len() <= MOST_NODES_NAMED {
+                    nodes.insert(node.clone());
+                }
+                if self.too_many_spans {
+                    return;
+                }
+                if self.record.spans.len() >= MAX_SPANS {
+                    self.too_many_spans = true;
+                    self.record.spans = Vec::new();
+                    self.open.clear();
+                    return;
+                }
+                let next = self.node_index.len();
+                let node = *self.node_index.entry(node.clone()).or_insert(next);
+                let request = &pod.spec.shape.request;
+                self.open.insert(index, self.record.spans.len());
+                self.record.spans.push(Span {
+                    job: pod.job,
+                    pod: pod.spec.name.to_string(),
+                    node,
+                    cpu_milli: request.get("cpu").unwrap_or(0),
+                    gpu_milli: request.get(GPU_NAME).unwrap_or(0),
+                    from_ms: world.now().0,
+                    to_ms: -1,
+                    evicted: false,
+                });
+            }
+            PodChange::Evicted => {
+                if let Some(&span) = self.open.get(&index) {
+                    self.record.spans[span].evicted = true;
+                }
+            }
+            PodChange::Ended | PodChange::Gone => {
+                if let Some(span) = self.open.remove(&index) {
+                    self.record.spans[span].to_ms = world.now().0;
+                }
+            }
+            PodChange::Started => {}
+        }
+    }
+}
+
+fn job_record(
+    world: &World,
+    job: &Job,
+    queues: &[Name],
+    waiting: Option<(String, String, i64)>,
+    on_nodes: Vec<String>,
+) -> JobRecord {
+    let sum = |resource| -> i64 {
+        job.pods.iter().map(|&i| world.pod(i).spec.shape.request.get(resource).unwrap_or(0)).sum()
+    };
+    let state = match () {
+        () if job.finished.is_some() => JobState::Finished,
+        () if job.deleted || (job.alive == 0 && !job.pods.is_empty()) => JobState::Failed,
+        () if job.holding > 0 && job.holding + job.succeeded >= job.min_member => JobState::Running,
+        () => JobState::Pending,
+    };
+    JobRecord {
+        namespace: job.namespace.to_string(),
+        name: job.name.to_string(),
+        queue: queues.binary_search(&job.queue).unwrap_or(0),
+        kind: job.kind.clone(),
+        pods: u32::try_from(job.pods.len()).unwrap_or(u32::MAX),
+        width: job.min_member,
+        cpu_milli: sum("cpu"),
+        gpu_milli: sum(GPU_NAME),
+        submitted_ms: job.submitted.0,
+        started_ms: job.placed.map(|at| at.0),
+        finished_ms: job.finished.map(|at| at.0),
+        state,
+        evictions: job.evictions,
+        waiting,
+        on_nodes,
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a span of time for a mean")]
+fn millis(ms: i64) -> f64 {
+    ms as f64
+}

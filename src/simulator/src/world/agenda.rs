@@ -1,0 +1,135 @@
+//! What is planned, in order of time; what is planned for one instant keeps the order of planning.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use krafla_model::{Event, Name, Time};
+
+use super::faults::Fault;
+use super::objects::Submission;
+
+/// Something that will happen.
+pub enum Happening {
+    /// A job is submitted.
+    Submit(Box<Submission>),
+    /// A bind takes effect.
+    BindLands {
+        /// The pod.
+        pod: usize,
+        /// The node.
+        node: Name,
+    },
+    /// A bind call fails.
+    BindRefused {
+        /// The pod.
+        pod: usize,
+        /// What the API says.
+        message: String,
+    },
+    /// A pod's containers start.
+    Starts {
+        /// The pod.
+        pod: usize,
+    },
+    /// A pod ends by itself.
+    Ends {
+        /// The pod.
+        pod: usize,
+    },
+    /// A terminating pod is gone.
+    Terminated {
+        /// The pod.
+        pod: usize,
+    },
+    /// A controller makes an evicted pod again.
+    Recreate {
+        /// The pod that it was.
+        pod: usize,
+    },
+    /// Someone else evicts a pod, by name in any namespace.
+    EvictFrom {
+        /// The pod's name.
+        name: Name,
+    },
+    /// An object that is neither job nor pod changes.
+    Object(Box<Event>),
+    /// A job is deleted with its pods.
+    DeleteJob {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+    },
+    /// A pod is deleted.
+    DeletePod {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+    },
+    /// The configuration file changes.
+    Configure {
+        /// Its name.
+        file: String,
+        /// Its content.
+        text: String,
+    },
+    /// Something goes wrong from now on.
+    Fault(Fault),
+    /// A watch that was down is up again.
+    WatchReturns,
+    /// The scheduler is restarted.
+    Restart,
+    /// Nothing; time stops here for whoever looks.
+    Nothing,
+}
+
+struct Planned {
+    key: Reverse<(Time, u64)>,
+    happening: Happening,
+}
+
+impl PartialEq for Planned {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Planned {}
+
+impl PartialOrd for Planned {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Planned {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+/// The plan.
+#[derive(Default)]
+pub(super) struct Agenda {
+    heap: BinaryHeap<Planned>,
+    added: u64,
+}
+
+impl Agenda {
+    pub(super) fn add(&mut self, at: Time, happening: Happening) {
+        self.added += 1;
+        self.heap.push(Planned { key: Reverse((at, self.added)), happening });
+    }
+
+    pub(super) fn next(&self) -> Time {
+        self.heap.peek().map_or(Time::NEVER, |planned| planned.key.0.0)
+    }
+
+    pub(super) fn take(&mut self, now: Time) -> Option<Happening> {
+        if self.next() > now {
+            return None;
+        }
+        self.heap.pop().map(|planned| planned.happening)
+    }
+}

@@ -1,0 +1,194 @@
+//! Stand-ins for the controllers about a scheduler: they make pods and PodGroups, make lost pods again, and clean up.
+
+use krafla_model::taints::{Effect, Taint};
+use krafla_model::{Event, Name, NodeSpec, PodPhase};
+
+use super::agenda::Happening;
+use super::objects::{Controller, Submission, Submitted};
+use super::World;
+
+/// How long a controller takes to make a lost pod again, in milliseconds.
+const RECREATE_MS: i64 = 1_000;
+/// The taint of a node that does not answer.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
+impl World {
+    pub(super) fn submit(&mut self, submission: Submission) {
+        let Submission { mut group, announced, joins, pods, kind } = submission;
+        let existing = self.store.job_named(&group.namespace, &group.name).filter(|job| !self.store.jobs[*job].deleted);
+        let job = match existing {
+            Some(job) if joins => job,
+            Some(_) => {
+                let object = format!("job {}/{}", group.namespace, group.name);
+                self.report(krafla_model::Problem { object, message: "is submitted twice; the second is left out".into() });
+                return;
+            }
+            None => {
+                group.created = self.now;
+                group.uid = format!("{}/{}#{}", group.namespace, group.name, self.store.jobs.len()).into();
+                let job = self.store.add_job(&group, announced, kind, self.now);
+                if announced {
+                    self.tell(Event::PodGroup(group));
+                }
+                job
+            }
+        };
+        for plan in pods {
+            self.make_pod(job, plan);
+        }
+        let namespace = self.store.jobs[job].namespace.clone();
+        self.recount_quotas(&namespace);
+    }
+
+    /// Makes a pod. Admission's part: a pod without a priority gets that of its class, or Volcano's 1.
+    fn make_pod(&mut self, job: usize, plan: Submitted) {
+        let node = plan.node.clone();
+        let class = self.store.priority_classes.get(&plan.shape.priority_class);
+        let priority = plan.priority.or(class.map(|class| class.value)).unwrap_or(1);
+        let index = self.store.add_pod(job, plan, priority, self.now);
+        match node {
+            Some(node) => {
+                self.attach(index, node);
+                self.starts(index);
+            }
+            None => self.tell_of_pod(index),
+        }
+    }
+
+    /// A pod was lost before it ended: its controller makes it again, if it has one.
+    pub(super) fn after_loss(&mut self, index: usize) {
+        let pod = &self.store.pods[index];
+        let owner = &self.store.jobs[pod.job];
+        if pod.life.controller == Controller::Recreate && !owner.deleted {
+            self.plan(self.now + RECREATE_MS, Happening::Recreate { pod: index });
+        } else if owner.alive == 0 && owner.finished.is_none() && self.setup.collect_finished {
+            self.collect(self.store.pods[index].job);
+        }
+    }
+
+    pub(super) fn recreate(&mut self, index: usize) {
+        let old = &self.store.pods[index];
+        let owner = old.job;
+        if self.store.jobs[owner].deleted {
+            return;
+        }
+        let plan = Submitted {
+            name: old.spec.name.clone(),
+            shape: old.spec.shape.clone(),
+            priority: Some(old.spec.priority),
+            gates: Vec::new(),
+            node: None,
+            ours: old.ours,
+            life: old.life,
+        };
+        self.make_pod(owner, plan);
+    }
+
+    /// Deletes an ended job from the API.
+    pub(super) fn collect(&mut self, owner: usize) {
+        let pods = std::mem::take(&mut self.store.jobs[owner].pods);
+        for &index in &pods {
+            if !self.store.pods[index].gone {
+                self.store.remove_pod(index);
+                let uid = self.store.pods[index].spec.uid.clone();
+                self.tell(Event::PodGone(uid));
+            }
+        }
+        self.store.jobs[owner].pods = pods;
+        self.forget_group(owner);
+    }
+
+    fn forget_group(&mut self, owner: usize) {
+        let job = &mut self.store.jobs[owner];
+        job.deleted = true;
+        if let Some(group) = job.group.take() {
+            self.tell(Event::PodGroupGone { namespace: group.namespace, name: group.name });
+        }
+    }
+
+    pub(super) fn delete_job(&mut self, namespace: &Name, name: &Name) {
+        let Some(owner) = self.store.job_named(namespace, name).filter(|job| !self.store.jobs[*job].deleted) else {
+            let object = format!("job {namespace}/{name}");
+            self.report(krafla_model::Problem { object, message: "cannot be deleted: there is no such job".into() });
+            return;
+        };
+        self.forget_group(owner);
+        for index in self.store.jobs[owner].pods.clone() {
+            self.terminate(index);
+        }
+    }
+
+    pub(super) fn delete_pod(&mut self, namespace: &Name, name: &Name) {
+        match self.store.pod_named(namespace, name) {
+            Some(index) => self.terminate(index),
+            None => {
+                let object = format!("pod {namespace}/{name}");
+                self.report(krafla_model::Problem { object, message: "cannot be deleted: there is no such pod".into() });
+            }
+        }
+    }
+
+    /// Applies a change of an object that is neither job nor pod, and what the controllers make of it.
+    pub(super) fn change_object(&mut self, event: Event) {
+        match &event {
+            Event::Node(spec) => {
+                self.store.nodes.insert(spec.name.clone(), spec.clone());
+            }
+            Event::NodeGone(name) => {
+                self.store.nodes.remove(name);
+                self.tell(event.clone());
+                return self.collect_pods_of(&name.clone());
+            }
+            Event::Queue(spec) => {
+                self.store.queues.insert(spec.name.clone(), spec.clone());
+            }
+            Event::QueueGone(name) => {
+                self.store.queues.remove(name);
+            }
+            Event::PriorityClass(class) => {
+                self.store.priority_classes.insert(class.name.clone(), class.clone());
+            }
+            Event::PriorityClassGone(name) => {
+                self.store.priority_classes.remove(name);
+            }
+            Event::Quota(quota) => {
+                let namespace = quota.namespace.clone();
+                self.store.quotas.insert((namespace.clone(), quota.name.clone()), quota.clone());
+                self.recount_quotas(&namespace);
+                return;
+            }
+            Event::QuotaGone { namespace, name } => {
+                self.store.quotas.remove(&(namespace.clone(), name.clone()));
+            }
+            Event::PodGroup(spec) => {
+                if let Some(owner) = self.store.job_named(&spec.namespace, &spec.name) {
+                    let job = &mut self.store.jobs[owner];
+                    job.min_member = spec.min_member;
+                    job.group = Some(spec.clone());
+                }
+            }
+            Event::Pod(_) | Event::PodGone(_) | Event::PodGroupGone { .. } => {}
+        }
+        self.tell(event);
+    }
+
+    /// Pods of a node that is gone are gone with it.
+    fn collect_pods_of(&mut self, node: &Name) {
+        let lost: Vec<usize> = (0..self.store.pods.len())
+            .filter(|&i| !self.store.pods[i].gone && self.store.pods[i].spec.node.as_ref() == Some(node))
+            .filter(|&i| !matches!(self.store.pods[i].spec.phase, PodPhase::Succeeded | PodPhase::Failed))
+            .collect();
+        for index in lost {
+            self.terminated(index);
+        }
+    }
+}
+
+/// Taints a node as the node controller does when it stops or starts answering.
+pub fn set_ready(spec: &mut NodeSpec, ready: bool) {
+    spec.taints.retain(|taint| taint.key != NOT_READY);
+    if !ready {
+        let taint = Taint { key: NOT_READY.into(), value: Name::default(), effect: Effect::NoSchedule };
+        spec.taints.push(taint);
+    }
+}

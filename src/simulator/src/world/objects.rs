@@ -1,0 +1,62 @@
+//! What comes into the world: jobs with the lives that their pods will have.
+
+use std::sync::Arc;
+
+use krafla_model::{Name, PodGroupSpec, PodShape};
+
+/// Who makes a pod again that was evicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Controller {
+    /// Nobody.
+    #[default]
+    None,
+    /// A controller, one second later, under the same name.
+    Recreate,
+}
+
+/// What a pod's life will be once it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Life {
+    /// How long it runs, in milliseconds; `None`: for ever.
+    pub runtime_ms: Option<i64>,
+    /// How long its owner says that it will run.
+    pub estimate_ms: Option<i64>,
+    /// From eviction to its end; `None`: the world's default.
+    pub grace_ms: Option<i64>,
+    /// Who makes it again.
+    pub controller: Controller,
+}
+
+/// One pod of a submission.
+#[derive(Clone, Debug)]
+pub struct Submitted {
+    /// Its name.
+    pub name: Name,
+    /// What it asks for.
+    pub shape: Arc<PodShape>,
+    /// Its priority; `None`: that of its PriorityClass, as admission fills it in.
+    pub priority: Option<i32>,
+    /// Its scheduling gates.
+    pub gates: Vec<Name>,
+    /// The node that it was made for, by a manifest.
+    pub node: Option<Name>,
+    /// Whether it is for a scheduler of ours; others are only seen once they have a node.
+    pub ours: bool,
+    /// What its life will be.
+    pub life: Life,
+}
+
+/// A job: a PodGroup and its pods.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// The PodGroup.
+    pub group: PodGroupSpec,
+    /// Whether the PodGroup is made; if not, the pods name one that does not exist.
+    pub announced: bool,
+    /// Whether pods for a PodGroup that exists already join it; otherwise a second one of the name is a mistake.
+    pub joins: bool,
+    /// Its pods.
+    pub pods: Vec<Submitted>,
+    /// What kind of application it is, for reports; empty if unknown.
+    pub kind: String,
+}

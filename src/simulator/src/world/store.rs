@@ -1,0 +1,192 @@
+//! The objects of the model API server.
+
+use std::collections::BTreeMap;
+
+use krafla_model::ids::Lookup;
+use krafla_model::priority::PriorityClassSpec;
+use krafla_model::{
+    Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodSpec, QueueSpec, QuotaSpec, Time,
+};
+
+use super::objects::{Life, Submitted};
+
+/// A pod of the world.
+#[derive(Clone, Debug)]
+pub struct Pod {
+    /// The pod as the API has it.
+    pub spec: PodSpec,
+    /// Index of its job.
+    pub job: usize,
+    /// What its life will be.
+    pub life: Life,
+    /// When it was bound.
+    pub bound: Option<Time>,
+    /// When it started.
+    pub started: Option<Time>,
+    /// Whether it is gone from the API.
+    pub gone: bool,
+    /// Whether the scheduler is told of it before it has a node.
+    pub ours: bool,
+    /// Whether the scheduler evicted it.
+    pub evicted: bool,
+}
+
+impl Pod {
+    /// Whether it has ended or is gone.
+    pub fn is_over(&self) -> bool {
+        self.gone || matches!(self.spec.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
+}
+
+/// A job of the world.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Its namespace.
+    pub namespace: Name,
+    /// Its name.
+    pub name: Name,
+    /// Its queue.
+    pub queue: Name,
+    /// What kind of application it is.
+    pub kind: String,
+    /// Pods needed to start.
+    pub min_member: u32,
+    /// Indices of its pods; those made again are appended.
+    pub pods: Vec<usize>,
+    /// When it was submitted.
+    pub submitted: Time,
+    /// When its minimum had nodes for the first time.
+    pub placed: Option<Time>,
+    /// When its first pod ran.
+    pub started: Option<Time>,
+    /// When its last pod ended.
+    pub finished: Option<Time>,
+    /// Pods that ended well.
+    pub succeeded: u32,
+    /// Pods that have a node and have not ended.
+    pub holding: u32,
+    /// Pods that are neither ended nor gone.
+    pub alive: u32,
+    /// Pods that were evicted by the scheduler.
+    pub evictions: u32,
+    /// Whether it was deleted.
+    pub deleted: bool,
+    /// Whether its PodGroup is in the API.
+    pub(super) group: Option<PodGroupSpec>,
+}
+
+/// Everything in the API.
+#[derive(Default)]
+pub(super) struct Store {
+    pub(super) pods: Vec<Pod>,
+    pub(super) jobs: Vec<Job>,
+    pub(super) nodes: BTreeMap<Name, NodeSpec>,
+    pub(super) queues: BTreeMap<Name, QueueSpec>,
+    pub(super) priority_classes: BTreeMap<Name, PriorityClassSpec>,
+    pub(super) quotas: BTreeMap<(Name, Name), QuotaSpec>,
+    pub(super) n_finished: usize,
+    by_uid: Lookup<Name, usize>,
+    by_name: Lookup<(Name, Name), usize>,
+    job_by_name: Lookup<(Name, Name), usize>,
+}
+
+impl Store {
+    pub(super) fn find_pod(&self, uid: &Name) -> Option<usize> {
+        self.by_uid.get(uid).copied()
+    }
+
+    pub(super) fn pod_named(&self, namespace: &Name, name: &Name) -> Option<usize> {
+        let index = self.by_name.get(&(namespace.clone(), name.clone())).copied()?;
+        (!self.pods[index].gone).then_some(index)
+    }
+
+    pub(super) fn job_named(&self, namespace: &Name, name: &Name) -> Option<usize> {
+        self.job_by_name.get(&(namespace.clone(), name.clone())).copied()
+    }
+
+    pub(super) fn add_job(&mut self, group: &PodGroupSpec, announced: bool, kind: String, now: Time) -> usize {
+        let index = self.jobs.len();
+        self.job_by_name.insert((group.namespace.clone(), group.name.clone()), index);
+        self.jobs.push(Job {
+            namespace: group.namespace.clone(),
+            name: group.name.clone(),
+            queue: group.queue.clone(),
+            kind,
+            min_member: group.min_member,
+            pods: Vec::new(),
+            submitted: now,
+            placed: None,
+            started: None,
+            finished: None,
+            succeeded: 0,
+            holding: 0,
+            alive: 0,
+            evictions: 0,
+            deleted: false,
+            group: announced.then(|| group.clone()),
+        });
+        index
+    }
+
+    /// Makes a pod of a job. The number of pods ever made is in its UID, so a name that comes back is a new pod.
+    pub(super) fn add_pod(&mut self, job: usize, plan: Submitted, priority: i32, now: Time) -> usize {
+        let index = self.pods.len();
+        let owner = &mut self.jobs[job];
+        let group = Some(owner.name.clone());
+        owner.pods.push(index);
+        owner.alive += 1;
+        let spec = PodSpec {
+            uid: format!("{}/{}#{index}", plan.shape.namespace, plan.name).into(),
+            name: plan.name,
+            group,
+            shape: plan.shape,
+            created: now,
+            priority,
+            gates: plan.gates,
+            node: None,
+            nominated: None,
+            phase: PodPhase::Pending,
+            deleting: false,
+        };
+        self.by_uid.insert(spec.uid.clone(), index);
+        self.by_name.insert((spec.namespace().clone(), spec.name.clone()), index);
+        self.pods.push(Pod {
+            spec,
+            job,
+            life: plan.life,
+            bound: None,
+            started: None,
+            gone: false,
+            ours: plan.ours,
+            evicted: false,
+        });
+        index
+    }
+
+    pub(super) fn remove_pod(&mut self, index: usize) {
+        let pod = &mut self.pods[index];
+        pod.gone = true;
+        let uid = pod.spec.uid.clone();
+        self.by_uid.remove(&uid);
+    }
+
+    pub(super) fn set_phase(&mut self, namespace: &Name, name: &Name, phase: JobPhase) {
+        if let Some(index) = self.job_named(namespace, name) {
+            if let Some(group) = &mut self.jobs[index].group {
+                group.phase = phase;
+            }
+        }
+    }
+
+    /// Every object that there is, as a list would give them.
+    pub(super) fn list(&self) -> impl Iterator<Item = Event> {
+        let classes = self.priority_classes.values().cloned().map(Event::PriorityClass);
+        let queues = self.queues.values().cloned().map(Event::Queue);
+        let nodes = self.nodes.values().cloned().map(Event::Node);
+        let quotas = self.quotas.values().cloned().map(Event::Quota);
+        let groups = self.jobs.iter().filter_map(|job| job.group.clone()).map(Event::PodGroup);
+        let pods = self.pods.iter().filter(|pod| !pod.gone && (pod.ours || pod.spec.node.is_some()));
+        let pods = pods.map(|pod| Event::Pod(pod.spec.clone()));
+        classes.chain(queues).chain(nodes).chain(quotas).chain(groups).chain(pods)
+    }
+}
