@@ -42,6 +42,8 @@ struct Share {
     real_capability: Limits,
     /// What admission keeps for its jobs.
     inqueue: Resources,
+    /// What its jobs hold beyond their minimums, and could give back.
+    elastic: Resources,
 }
 
 /// Makes the plugin.
@@ -142,13 +144,14 @@ impl SessionPlugin for Proportion {
             .into_iter()
             .zip(deserved.into_iter().zip(real))
             .map(|(id, (deserved, real_capability))| {
-                let mut inqueue = Resources::default();
+                let (mut inqueue, mut elastic) = (Resources::default(), Resources::default());
                 if at_the_door {
                     for job in cluster.queue(id).jobs() {
                         inqueue.add(&admission::reservation(cluster, job));
+                        elastic.add(&cluster.job(job).elastic());
                     }
                 }
-                (id, Share { deserved, real_capability, inqueue })
+                (id, Share { deserved, real_capability, inqueue, elastic })
             })
             .collect();
     }
@@ -208,12 +211,7 @@ impl SessionPlugin for Proportion {
             return Vote::Reject(Box::new(not_open(cluster, queue_id)));
         }
         let (Some(min), Some(share)) = (&job.min_resources, self.queues.get(&queue_id)) else { return Vote::Permit };
-        let mut elastic = Resources::default();
-        for job in queue.jobs() {
-            elastic.add(&cluster.job(job).elastic());
-        }
-        // What terminates is left out: a job that is let in holds nothing yet, and may be promised that room.
-        let used = queue.held().claimed().plus(&share.inqueue).minus_clamped(&elastic);
+        let used = queue.held().claimed().plus(&share.inqueue).minus_clamped(&share.elastic);
         match without_pods(min).first_over(&used, &share.real_capability) {
             None => Vote::Permit,
             Some(short) => Vote::Reject(Box::new(Reason::QueueLimit {

@@ -87,7 +87,7 @@ impl Counts {
 
     /// Tasks in any of the statuses that `which` picks.
     pub fn sum(&self, which: impl Fn(TaskStatus) -> bool) -> u32 {
-        TaskStatus::ALL.into_iter().filter(|status| which(*status)).map(|status| self.of(status)).sum()
+        self.0.iter().zip(TaskStatus::ALL).filter(|(n, status)| **n > 0 && which(*status)).map(|(n, _)| n).sum()
     }
 
     pub(crate) fn add(&mut self, status: TaskStatus) {
@@ -268,6 +268,9 @@ impl Job {
 
     /// What it holds beyond its `minResources`: what it could give back and still run.
     pub fn elastic(&self) -> Resources {
+        if self.books.held.allocated.is_zero() {
+            return Resources::default();
+        }
         match &self.min_resources {
             Some(min) => self.books.held.allocated.minus_clamped(min),
             None => self.books.held.allocated.clone(),
