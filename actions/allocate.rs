@@ -29,10 +29,8 @@ pub fn build(_: &Arguments) -> Box<dyn Action> {
 struct Work {
     queues: RankedQueue<QueueId, QueueRank>,
     jobs: BTreeMap<QueueId, RankedQueue<JobId, JobRank>>,
-    /// Tasks of each job that wait for a node, in order.
+    /// Tasks of each job that wait for a node, in order; known once it has had a turn.
     tasks: BTreeMap<JobId, VecDeque<TaskId>>,
-    /// See [`overdraft`]; `None` until a job needs it.
-    overdraft: Option<Resources>,
 }
 
 impl Action for Allocate {
@@ -50,19 +48,19 @@ impl Action for Allocate {
                 continue;
             }
             let Some(job) = work.jobs.get_mut(&queue).and_then(RankedQueue::pop) else { continue };
-            let mut tasks = work.tasks.remove(&job).unwrap_or_default();
+            let known = work.tasks.remove(&job);
             let _span = tracing::trace_span!("job", name = %session.cluster().job_label(job)).entered();
-            if turn(session, queue, job, &mut tasks, &mut work.overdraft) == Turn::More {
+            if let Some(left) = turn(session, queue, job, known) {
                 let rank = session.plugins().job_rank(session.cluster(), job);
                 work.jobs.entry(queue).or_default().push(job, rank);
-                work.tasks.insert(job, tasks);
+                work.tasks.insert(job, left);
             }
             put_back(session, &mut work, queue);
         }
     }
 }
 
-/// Jobs that may be placed, with their tasks; the others learn why not.
+/// Jobs that may be placed; the others learn why not.
 fn collect(session: &mut Session<'_>) -> Work {
     let mut work = Work::default();
     for job in session.cluster().waiting_jobs().collect::<Vec<_>>() {
@@ -80,18 +78,22 @@ fn collect(session: &mut Session<'_>) -> Work {
             session.explain_job(job, reason);
             continue;
         }
-        let tasks = ready_to_place(session, job);
-        if tasks.is_empty() {
+        if n_asking(session.cluster(), job) == 0 {
             continue;
         }
         let rank = session.plugins().job_rank(session.cluster(), job);
         work.jobs.entry(queue).or_default().push(job, rank);
-        work.tasks.insert(job, tasks);
     }
     for &queue in work.jobs.keys() {
         work.queues.push(queue, session.plugins().queue_rank(session.cluster(), queue));
     }
     work
+}
+
+/// How many pending tasks ask for something; they may not all be tried now.
+fn n_asking(cluster: &ClusterState, job: JobId) -> u32 {
+    let job = cluster.job(job);
+    job.counts().of(TaskStatus::Pending).saturating_sub(job.pending_best_effort())
 }
 
 /// Pending tasks that ask for something and may be tried now, in order. Those that ask for nothing are backfill's.
@@ -125,26 +127,20 @@ fn put_back(session: &Session<'_>, work: &mut Work, queue: QueueId) {
     }
 }
 
-#[derive(PartialEq, Eq)]
-enum Turn {
-    /// The job took something and has more to place.
-    More,
-    /// It has nothing left to try in this session.
-    Over,
-}
-
-/// One turn of one job.
+/// One turn of one job, with the tasks that earlier turns left. Answers what is left for another turn; `None` if there
+/// is nothing more to try in this session.
 fn turn(
     session: &mut Session<'_>,
     queue: QueueId,
     job: JobId,
-    tasks: &mut VecDeque<TaskId>,
-    overdraft: &mut Option<Resources>,
-) -> Turn {
-    if let Some(reason) = hopeless(session, job, tasks, overdraft) {
+    known: Option<VecDeque<TaskId>>,
+) -> Option<VecDeque<TaskId>> {
+    if let Some(reason) = hopeless(session, job) {
         session.explain_job(job, reason);
-        return Turn::Over;
+        return None;
     }
+    let mut tasks = known.unwrap_or_else(|| ready_to_place(session, job));
+    let tasks = &mut tasks;
     let mut attempt = Attempt::default();
     let mut statement = session.statement();
     while let Some(task) = tasks.pop_front() {
@@ -164,7 +160,7 @@ fn turn(
         let placed_something = !statement.is_empty();
         statement.commit_binds();
         explain_rest(session, job, &attempt);
-        return if placed_something && !tasks.is_empty() { Turn::More } else { Turn::Over };
+        return (placed_something && !tasks.is_empty()).then(|| std::mem::take(tasks));
     }
     let waits_for_release = plugins.job_pipelined(cluster, job);
     let reason = attempt.reason(have, needed);
@@ -177,7 +173,7 @@ fn turn(
             session.explain_job(job, reason);
         }
     }
-    Turn::Over
+    None
 }
 
 /// Every member that may be tried found a node, and they are too few: what holds back the others.
@@ -195,37 +191,17 @@ fn who_may_not_be_tried(cluster: &ClusterState, job: JobId) -> Option<Reason> {
 
 /// Why no placement at all can complete the gang: its minimum asks for more than the whole cluster has free. A sum over
 /// nodes is all it costs, and it spares a full cluster from being searched for every job that waits.
-fn hopeless(
-    session: &Session<'_>,
-    job: JobId,
-    tasks: &VecDeque<TaskId>,
-    overdraft_once: &mut Option<Resources>,
-) -> Option<Reason> {
+fn hopeless(session: &Session<'_>, id: JobId) -> Option<Reason> {
     let cluster = session.cluster();
-    let spec = cluster.job(job);
-    if session.plugins().job_ready(cluster, job) {
+    let job = cluster.job(id);
+    if session.plugins().job_ready(cluster, id) {
         return None;
     }
-    let needed = spec.min_available().saturating_sub(placed(spec)) as usize;
-    if needed == 0 || needed > tasks.len() {
-        return None;
-    }
-    // The least that any choice of `needed` tasks asks for, dimension by dimension.
-    let mut least = Resources::default();
-    let first = &cluster.shape_of(tasks[0]).request;
-    if tasks.iter().all(|task| cluster.task(*task).shape == cluster.task(tasks[0]).shape) {
-        least = first.times(i64::try_from(needed).unwrap_or(i64::MAX));
-    } else if needed == tasks.len() {
-        for &task in tasks {
-            least.add(&cluster.shape_of(task).request);
-        }
-    } else {
-        return None;
-    }
+    let needed = job.min_available().saturating_sub(placed(job));
+    let least = least_request(cluster, id, needed)?;
     let nothing = Resources::default();
-    least.first_over(&nothing, &cluster.totals().future_idle())?;
     // What one node is overdrawn by takes nothing from the others.
-    let free = cluster.totals().future_idle().plus(overdraft_once.get_or_insert_with(|| overdraft(cluster)));
+    let free = cluster.totals().future_idle().plus(&cluster.overdraft());
     let short = least.first_over(&nothing, &free)?;
     let (total, id) = (&cluster.totals().allocatable, short.resource);
     Some(Reason::ClusterTooFull {
@@ -235,19 +211,27 @@ fn hopeless(
             used: total.get(id) - free.get(id),
             limit: total.get(id),
         },
-        needed: spec.min_available().saturating_sub(placed(spec)),
+        needed,
     })
 }
 
-/// How much more is held on nodes than they have: nodes that shrank under their pods. A session only ever lessens it.
-fn overdraft(cluster: &ClusterState) -> Resources {
-    let mut sum = Resources::default();
-    for &node in cluster.nodes() {
-        for (id, free) in cluster.node(node).future_idle().iter().filter(|(_, free)| *free < 0) {
-            sum.set(id, sum.get(id) - free);
-        }
+/// The least that any `needed` of a job's pending tasks ask for together; `None` where that is not plain: tasks of
+/// several shapes of which not all are needed.
+fn least_request(cluster: &ClusterState, id: JobId, needed: u32) -> Option<Resources> {
+    let (job, asking) = (cluster.job(id), n_asking(cluster, id));
+    if needed == 0 || needed > asking {
+        return None;
     }
-    sum
+    if needed == asking {
+        let slots = i64::from(needed);
+        return Some(job.held().pending.clone().with(krafla_model::ResourceId::PODS, slots));
+    }
+    let mut shapes = job
+        .tasks()
+        .filter(|task| cluster.task(*task).status() == TaskStatus::Pending && !cluster.shape_of(*task).best_effort)
+        .map(|task| cluster.task(task).shape);
+    let first = shapes.next()?;
+    shapes.all(|shape| shape == first).then(|| cluster.shape(first).request.times(i64::from(needed)))
 }
 
 /// The job runs. Tasks beyond its minimum that found no node say so; if none is left, the job waits no longer.

@@ -440,7 +440,7 @@ mod tests {
             names.fold(Scene::new().node("n", "12c"), |scene, (name, weight)| scene.queue(name, |q| q.weight(weight)))
         };
         let worked = asks(asks(asks(three([1, 1, 2]), "q1", 2), "q2", 10), "q3", 10);
-        assert_eq!(deserved(&worked), due(&[("q1", "cpu 2"), ("q2", "cpu 3334m"), ("q3", "cpu 6666m")]));
+        assert_eq!(deserved(&worked), due(&[("q1", "cpu 2"), ("q2", "cpu 3.334"), ("q3", "cpu 6.666")]));
 
         let lone = asks(three([1, 1, 2]), "q1", 20);
         assert_eq!(deserved(&lone), due(&[("q1", "cpu 12")]), "queues without jobs take no part");
@@ -493,7 +493,7 @@ mod tests {
         let mut plugin = Proportion::default();
         plugin.open(&cluster);
         let q1 = cluster.find_queue("q1").unwrap();
-        assert_eq!(cluster.names().format_all(&without_pods(&plugin.deserved(q1).unwrap())), "cpu 1500m");
+        assert_eq!(cluster.names().format_all(&without_pods(&plugin.deserved(q1).unwrap())), "cpu 1.5");
         let running: Vec<TaskId> = cluster.tasks().map(|(id, _)| id).take(3).collect();
         let reclaimer = krafla_testkit::task_named(&cluster, "b-0");
         assert_eq!(plugin.reclaimable(&cluster, reclaimer, &running), Victims::Only(running[..2].to_vec()));

@@ -243,6 +243,7 @@ impl Engine {
             Ok((configuration, warnings)) => {
                 info!(file, "configuration in force");
                 self.configuration = configuration;
+                self.searcher = Searcher::default();
                 self.health.accepted += 1;
                 self.health.current = true;
                 self.health.problems = warnings;
@@ -315,6 +316,7 @@ impl Engine {
                     self.discrepancies += self.cluster.audit_slice(turn, AUDIT_SLICES).len() as u64;
                 }
                 self.configuration = Configuration::rebuild(&self.configuration, &self.registry);
+                self.searcher = Searcher::default();
                 None
             }
         }

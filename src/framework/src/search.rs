@@ -2,8 +2,14 @@
 //!
 //! Cost for one task: nodes times filters, then feasible nodes times scorers. Without a scorer the first node with free
 //! room ends it.
+//!
+//! Where every filter looks at single nodes, a shape that found no node finds none again until some node has more room;
+//! and without scorers the next task of a shape begins where the last one was placed. Both only leave out what would be
+//! refused again.
 
-use krafla_model::{ClusterState, NodeId, Shape, TaskId};
+use std::collections::BTreeMap;
+
+use krafla_model::{ClusterState, NodeId, Shape, ShapeId, TaskId};
 use ordered_float::OrderedFloat;
 
 use crate::node_plugin::{CycleState, PreFilter, Profile};
@@ -35,7 +41,7 @@ pub enum Found {
 }
 
 /// How far a search may look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SearchLimits {
     /// Whether a task may be promised room that is being released.
     pub may_wait: bool,
@@ -43,9 +49,20 @@ pub struct SearchLimits {
     pub may_start: bool,
 }
 
-/// Buffers that searches use again.
+/// What a search for one shape over all nodes learned.
+enum Memo {
+    /// Nothing was found.
+    Nothing(Refusals),
+    /// Nodes before this place in tie order have no room.
+    Begin(usize),
+}
+
+/// Buffers that searches use again, and what they learned. It goes with one profile.
 #[derive(Default)]
 pub struct Searcher {
+    memos: BTreeMap<(ShapeId, SearchLimits), Memo>,
+    /// The state's room version that the memos hold for.
+    memos_of: u64,
     state: CycleState,
     now: Vec<NodeId>,
     later: Vec<NodeId>,
@@ -55,6 +72,51 @@ pub struct Searcher {
 }
 
 impl Searcher {
+    /// The best node for `task` of all nodes; see [`Self::find`].
+    pub fn find_anywhere(
+        &mut self,
+        profile: &Profile,
+        cluster: &ClusterState,
+        task: TaskId,
+        limits: SearchLimits,
+    ) -> Found {
+        let nodes = cluster.nodes();
+        if !profile.filters_by_node() {
+            return self.find(profile, cluster, task, nodes, limits);
+        }
+        if self.memos_of != cluster.room_version() {
+            self.memos_of = cluster.room_version();
+            self.memos.clear();
+        }
+        let key = (cluster.task(task).shape, limits);
+        // What is being released may make an earlier node one to wait for.
+        let may_skip = profile.scorers.is_empty() && (!limits.may_wait || cluster.totals().releasing.is_zero());
+        let begin = match self.memos.get(&key) {
+            Some(Memo::Nothing(refusals)) => return Found::Nothing(refusals.clone()),
+            Some(Memo::Begin(at)) if may_skip => *at,
+            _ => 0,
+        };
+        let found = self.find(profile, cluster, task, &nodes[begin..], limits);
+        match &found {
+            Found::Node { node, room: Room::Now, .. } if may_skip => {
+                self.memos.insert(key, Memo::Begin(cluster.node_rank(*node) as usize));
+            }
+            Found::Nothing(_) if begin > 0 => {
+                // For its words all nodes are asked once.
+                let found = self.find(profile, cluster, task, nodes, limits);
+                if let Found::Nothing(refusals) = &found {
+                    self.memos.insert(key, Memo::Nothing(refusals.clone()));
+                }
+                return found;
+            }
+            Found::Nothing(refusals) => {
+                self.memos.insert(key, Memo::Nothing(refusals.clone()));
+            }
+            Found::Node { .. } => {}
+        }
+        found
+    }
+
     /// The best node for `task` among `candidates`, which are in tie order.
     ///
     /// A node with free room beats any node that must wait for a release, whatever the scores (as in Volcano). Among

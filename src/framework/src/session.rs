@@ -155,7 +155,7 @@ impl<'a> Session<'a> {
                 return Found::Node { node, room, score: 0.0 };
             }
         }
-        self.searcher.find(profile, self.cluster, task, self.cluster.nodes(), limits)
+        self.searcher.find_anywhere(profile, self.cluster, task, limits)
     }
 
     /// Whether some plugin wants to choose among scored nodes itself.

@@ -94,16 +94,20 @@ impl ClusterState {
         };
         let id = match self.task_by_uid.get(&spec.uid) {
             Some(&id) => {
+                let (room_before, same_shape) = (self.room_version, self.tasks[id].shape == shape);
                 self.uncharge(id);
+                if same_shape {
+                    self.room_version = room_before;
+                }
                 let task = &mut self.tasks[id];
-                self.shapes.release(task.shape);
-                task.shape = shape;
+                let old = std::mem::replace(&mut task.shape, shape);
                 task.priority = spec.priority;
                 task.gates = u32::try_from(spec.gates.len()).unwrap_or(u32::MAX);
                 task.nominated = spec.nominated.clone();
                 task.phase = spec.phase;
                 let group_changed = task.group != spec.group;
                 self.charge(id);
+                self.release_shape(old);
                 if group_changed {
                     self.join_group(id, spec.group.clone());
                 }
@@ -232,7 +236,13 @@ impl ClusterState {
         self.leave_group(id);
         self.uncharge(id);
         if let Some(task) = self.tasks.remove(id) {
-            self.shapes.release(task.shape);
+            self.release_shape(task.shape);
+        }
+    }
+
+    fn release_shape(&mut self, shape: crate::ids::ShapeId) {
+        if self.shapes.release(shape) {
+            self.room_version += 1; // its id will mean another shape
         }
     }
 

@@ -16,6 +16,7 @@ use crate::state::ClusterState;
 
 impl ClusterState {
     pub(crate) fn apply_node(&mut self, spec: NodeSpec, problems: &mut Vec<Problem>) {
+        self.room_version += 1;
         let allocatable = self.intern_all(&spec.allocatable, &format!("node {}", spec.name), problems);
         self.totals.allocatable.add(&allocatable);
         match self.find_node(&spec.name) {
@@ -31,6 +32,7 @@ impl ClusterState {
                     self.rebuild_devices(id);
                 }
                 self.count_images(id, true);
+                self.refresh_overdraft(id);
             }
             None => {
                 let name = spec.name.clone();
@@ -53,6 +55,7 @@ impl ClusterState {
             self.homeless.entry(name.clone()).or_default().insert(task);
         }
         self.count_images(id, false);
+        self.overdrawn.remove(&id);
         if let Some(node) = self.nodes.remove(id) {
             self.totals.allocatable.sub(&node.allocatable);
         }
@@ -73,6 +76,7 @@ impl ClusterState {
             self.node_rank[id] = rank;
         }
         self.node_order = order;
+        self.room_version += 1;
     }
 
     fn move_in(&mut self, task: TaskId, node: Option<NodeId>) {

@@ -35,7 +35,12 @@ impl Task {
 impl ClusterState {
     /// Moves a task. The caller has checked the move.
     pub(crate) fn relocate(&mut self, id: TaskId, to: Place) {
+        let (from, room_before) = (self.tasks[id].place(), self.room_version);
         self.uncharge(id);
+        // A task that goes on along its way on its node gives no room back.
+        if from.node == to.node && from.status.is_allocated() && to.status.is_allocated() && from.devices == to.devices {
+            self.room_version = room_before;
+        }
         let task = &mut self.tasks[id];
         task.status = to.status;
         task.node = to.node;
@@ -51,6 +56,9 @@ impl ClusterState {
         if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {
             self.reserved.insert(id);
         }
+        if task.status == TaskStatus::Releasing {
+            self.room_version += 1; // others may wait for what it will leave
+        }
         if let Some(node) = task.node.and_then(|node| self.nodes.get_mut(node)) {
             charge_node(&mut node.books, id, task, shape);
             node.version = self.version;
@@ -63,7 +71,7 @@ impl ClusterState {
                 _ => {}
             }
         }
-        let (status, job_id) = (task.status, task.job);
+        let (status, job_id, node) = (task.status, task.job, task.node);
         if let Some(job_id) = job_id {
             let job = &mut self.jobs[job_id];
             charge_job(&mut job.books, status, shape);
@@ -74,6 +82,9 @@ impl ClusterState {
             }
             self.changed_jobs.insert(job_id);
             self.refresh_waiting(job_id);
+        }
+        if let Some(node) = node {
+            self.refresh_overdraft(node);
         }
     }
 
@@ -88,6 +99,9 @@ impl ClusterState {
         if let Some(node) = task.node.and_then(|node| self.nodes.get_mut(node)) {
             uncharge_node(&mut node.books, id, task, shape);
             node.version = self.version;
+            if task.status.holds_node() || task.status == TaskStatus::Pipelined {
+                self.room_version += 1;
+            }
             if task.status.holds_node() {
                 self.totals.used.sub(&shape.request);
             }
@@ -97,7 +111,7 @@ impl ClusterState {
                 _ => {}
             }
         }
-        let (status, job_id) = (task.status, task.job);
+        let (status, job_id, node) = (task.status, task.job, task.node);
         if let Some(job_id) = job_id {
             let job = &mut self.jobs[job_id];
             uncharge_job(&mut job.books, status, shape);
@@ -107,6 +121,23 @@ impl ClusterState {
                 }
             }
             self.changed_jobs.insert(job_id);
+        }
+        if let Some(node) = node {
+            self.refresh_overdraft(node);
+        }
+    }
+
+    /// Brings a node's place among the overdrawn ones up to date.
+    pub(crate) fn refresh_overdraft(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get(id) else { return };
+        if node.books.used.within(&node.allocatable) && node.books.pipelined.is_zero() {
+            if !self.overdrawn.is_empty() {
+                self.overdrawn.remove(&id);
+            }
+        } else if node.future_idle().iter().any(|(_, free)| free < 0) {
+            self.overdrawn.insert(id);
+        } else {
+            self.overdrawn.remove(&id);
         }
     }
 

@@ -67,8 +67,8 @@ impl Shapes {
         Ok(id)
     }
 
-    /// One user less; the last one takes the shape with it.
-    pub fn release(&mut self, id: ShapeId) {
+    /// One user less; the last one takes the shape with it, which is the answer.
+    pub fn release(&mut self, id: ShapeId) -> bool {
         let shape = &mut self.table[id];
         shape.users -= 1;
         if shape.users == 0 {
@@ -79,7 +79,9 @@ impl Shapes {
             if ids.is_empty() {
                 self.by_hash.remove(&hash);
             }
+            return true;
         }
+        false
     }
 
     /// The shape.

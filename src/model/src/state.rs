@@ -29,6 +29,8 @@ pub struct ClusterState {
     pub(crate) jobs: Slab<JobId, Job>,
     pub(crate) queues: Slab<QueueId, Queue>,
     pub(crate) shapes: Shapes,
+    /// Nodes on which more is held or promised than they have.
+    pub(crate) overdrawn: BTreeSet<NodeId>,
     pub(crate) node_by_name: BTreeMap<Name, NodeId>,
     pub(crate) queue_by_name: BTreeMap<Name, QueueId>,
     pub(crate) job_by_key: Lookup<(Name, Name), JobId>,
@@ -53,6 +55,7 @@ pub struct ClusterState {
     pub(crate) changed_jobs: BTreeSet<JobId>,
     pub(crate) journal: Vec<Change>,
     pub(crate) version: u64,
+    pub(crate) room_version: u64,
     /// Nodes by image, for image locality: how many nodes hold each image.
     pub(crate) image_spread: BTreeMap<Name, u32>,
 }
@@ -224,6 +227,18 @@ impl ClusterState {
         &self.totals
     }
 
+    /// How much more is held and promised on single nodes than they have, summed: nodes that shrank under their pods, or
+    /// that others overfilled. Cost: linear in such nodes.
+    pub fn overdraft(&self) -> Resources {
+        let mut sum = Resources::default();
+        for &node in &self.overdrawn {
+            for (id, free) in self.nodes[node].future_idle().iter().filter(|(_, free)| *free < 0) {
+                sum.set(id, sum.get(id).saturating_sub(free));
+            }
+        }
+        sum
+    }
+
     /// On how many nodes an image lies.
     pub fn nodes_with_image(&self, image: &Name) -> u32 {
         self.image_spread.get(image).copied().unwrap_or(0)
@@ -232,6 +247,12 @@ impl ClusterState {
     /// Moves with every change of anything; never goes back.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Moves whenever a node may have more room than before, or may suit a shape that it did not suit. While it stands
+    /// still, a node that had no room for a shape has none now, so far as filters look at single nodes.
+    pub fn room_version(&self) -> u64 {
+        self.room_version
     }
 
     /// Tasks that only this session knows to be placed, by id.

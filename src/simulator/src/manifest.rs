@@ -40,7 +40,7 @@ pub fn assemble(objects: &[Value], converter: &mut Converter) -> Assembled {
         problems.extend(read.problems);
         all.extend(read.objects);
     }
-    assemble_files(all, problems, converter)
+    assemble_all(all, problems, converter, false)
 }
 
 /// Assembles the objects of files.
@@ -49,7 +49,23 @@ pub fn assemble_files(
     problems: Vec<LocatedProblem>,
     converter: &mut Converter,
 ) -> Assembled {
-    let mut assembler = Assembler { converter, groups: BTreeMap::new(), plan: Vec::new(), jobs: BTreeMap::new(), out: Assembled::default() };
+    assemble_all(objects, problems, converter, true)
+}
+
+fn assemble_all(
+    objects: Vec<Located<Object>>,
+    problems: Vec<LocatedProblem>,
+    converter: &mut Converter,
+    complete: bool,
+) -> Assembled {
+    let mut assembler = Assembler {
+        converter,
+        complete,
+        groups: BTreeMap::new(),
+        plan: Vec::new(),
+        jobs: BTreeMap::new(),
+        out: Assembled::default(),
+    };
     for problem in problems {
         let list = if problem.severity == Severity::Error { &mut assembler.out.problems } else { &mut assembler.out.notes };
         list.push(problem.to_string());
@@ -76,6 +92,8 @@ type Key = (Name, Name);
 
 struct Assembler<'a> {
     converter: &'a mut Converter,
+    /// Whether there will be no other objects than these.
+    complete: bool,
     /// PodGroups that the files have.
     groups: BTreeMap<Key, PodGroupSpec>,
     /// Submissions by time and PodGroup, and other objects, in the order of the files.
@@ -175,8 +193,10 @@ impl Assembler<'_> {
                 self.groups.insert(key, group.clone());
                 return Some((group, true));
             }
-            let message = format!("names the PodGroup `{name}`, which is not among the objects; its pods will wait for it");
-            self.out.problems.push(format!("{}:{}: {message}", located.file, located.line));
+            if self.complete {
+                let message = format!("names the PodGroup `{name}`, which is not among the objects; its pods will wait for it");
+                self.out.problems.push(format!("{}:{}: {message}", located.file, located.line));
+            }
             let (group, _) = self.converter.implicit_group(pod, owner);
             return Some((PodGroupSpec { name: name.into(), ..group? }, false));
         }

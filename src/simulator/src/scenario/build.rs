@@ -7,6 +7,7 @@ use krafla_model::priority::PriorityClassSpec;
 use krafla_model::resources::GPU_NAME;
 use krafla_model::{Event, Name, NodeSpec, QueueSpec, Time, quantity};
 use serde_json::{Value, json};
+use serde_saphyr::Spanned;
 
 use super::format::{
     ControllerEntry, FaultEntry, JobEntry, NodeEntry, PriorityClassEntry, QueueEntry, RoleEntry, Scenario, TaintEntry,
@@ -28,17 +29,40 @@ pub(super) struct Built {
     pub(super) notes: Vec<String>,
 }
 
-/// Builds a scenario. An error names the part of the file that cannot be used, and why.
-pub(super) fn build(scenario: &Scenario, config_file: Option<(String, String)>) -> Result<Built, String> {
+/// A part of the file that cannot be used: where it is, if that is known, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    /// Line and column, from 1.
+    pub(super) at: Option<(u64, u64)>,
+    pub(super) why: String,
+}
+
+impl From<String> for Wrong {
+    fn from(why: String) -> Self {
+        Self { at: None, why }
+    }
+}
+
+/// Gives an error the place of the part of the file that it is about, and that part's name.
+pub(super) fn at<T>(part: &Spanned<T>, name: &str, why: &str) -> Wrong {
+    let place = part.referenced;
+    Wrong { at: (place.line() > 0).then(|| (place.line(), place.column())), why: format!("{name}: {why}") }
+}
+
+/// Builds a scenario.
+pub(super) fn build(scenario: &Scenario, config_file: Option<(String, String)>) -> Result<Built, Wrong> {
     let mut builder = Builder { converter: Converter::new(), nodes: BTreeMap::new(), queues: BTreeMap::new(), notes: Vec::new() };
     if scenario.profiles.is_some() {
-        return Err("`profiles`: KubeSchedulerConfiguration is not read by this version; use `config`".to_owned());
+        return Err("`profiles`: KubeSchedulerConfiguration is not read by this version; use `config`".to_owned().into());
     }
     if !scenario.cluster.hypernodes.is_empty() {
         builder.notes.push("`cluster.hypernodes`: network topology is not modelled by this version".to_owned());
     }
     let mut setup = Setup::default();
-    let duration = |text: &Option<Written>, key: &str| text.as_deref().map_or(Ok(None), |text| ms(text, key).map(Some));
+    let duration = |text: &Option<Spanned<Written>>, key: &str| {
+        let read = |text: &Spanned<Written>| parse_duration(&text.value).map_err(|why| at(text, &format!("`{key}`"), &why));
+        text.as_ref().map(read).transpose()
+    };
     if let Some(period) = duration(&scenario.period, "period")? {
         setup.engine.period_ms = period.max(1);
     }
@@ -51,16 +75,18 @@ pub(super) fn build(scenario: &Scenario, config_file: Option<(String, String)>) 
     let until = duration(&scenario.until, "until")?.map(Time);
 
     let mut happenings = builder.cluster(scenario)?;
-    let mut timeline: Vec<(i64, usize, &TimelineEntry)> = Vec::new();
+    let mut timeline: Vec<(i64, usize, &Spanned<TimelineEntry>)> = Vec::new();
     for (i, entry) in scenario.timeline.iter().enumerate() {
-        timeline.push((ms(&entry.at, &format!("timeline[{i}].at"))?, i, entry));
+        let name = format!("timeline[{i}]");
+        let when = entry.value.at.as_deref().ok_or_else(|| at(entry, &name, "says not when; give `at: 10s`"))?;
+        timeline.push((ms(when, "at").map_err(|why| at(entry, &name, &why))?, i, entry));
     }
-    timeline.sort_by_key(|(at, i, _)| (*at, *i));
+    timeline.sort_by_key(|(when, i, _)| (*when, *i));
     let mut last_event = Time(0);
-    for (at, i, entry) in timeline {
-        last_event = Time(at);
-        let what = builder.event(entry).map_err(|why| format!("timeline[{i}]: {why}"))?;
-        happenings.extend(what.into_iter().map(|(after, happening)| (Time(at) + after, happening)));
+    for (when, i, entry) in timeline {
+        last_event = Time(when);
+        let what = builder.event(&entry.value).map_err(|why| at(entry, &format!("timeline[{i}]"), &why))?;
+        happenings.extend(what.into_iter().map(|(after, happening)| (Time(when) + after, happening)));
     }
     happenings.sort_by_key(|(at, _)| *at);
     Ok(Built { setup, happenings, until, last_event, notes: builder.notes })
@@ -82,27 +108,32 @@ struct Builder {
 type Planned = Vec<(i64, Happening)>;
 
 impl Builder {
-    fn cluster(&mut self, scenario: &Scenario) -> Result<Vec<(Time, Happening)>, String> {
+    fn cluster(&mut self, scenario: &Scenario) -> Result<Vec<(Time, Happening)>, Wrong> {
         let mut events = Vec::new();
         for (name, class) in &scenario.cluster.priority_classes {
             events.push(Event::PriorityClass(priority_class(name, class)));
         }
         for name in ["root", "default"] {
-            let named = scenario.cluster.queues.iter().any(|queue| queue.name == name);
+            let named = scenario.cluster.queues.iter().any(|queue| queue.value.name == name);
             if !named {
                 events.push(Event::Queue(self.queue(&QueueEntry { name: name.to_owned(), ..QueueEntry::default() })?));
             }
         }
         for (i, queue) in scenario.cluster.queues.iter().enumerate() {
-            events.push(Event::Queue(self.queue(queue).map_err(|why| format!("cluster.queues[{i}]: {why}"))?));
+            let spec = self.queue(&queue.value).map_err(|why| at(queue, &format!("cluster.queues[{i}]"), &why))?;
+            events.push(Event::Queue(spec));
         }
         for (i, node) in scenario.cluster.nodes.iter().enumerate() {
-            let nodes = self.new_nodes(node).map_err(|why| format!("cluster.nodes[{i}]: {why}"))?;
+            let nodes = self.new_nodes(&node.value).map_err(|why| at(node, &format!("cluster.nodes[{i}]"), &why))?;
             events.extend(nodes.into_iter().map(Event::Node));
         }
         let mut happenings: Vec<(Time, Happening)> =
             events.into_iter().map(|event| (Time(0), Happening::Object(Box::new(event)))).collect();
-        let assembled = manifest::assemble(&scenario.cluster.manifests, &mut self.converter);
+        let manifests: Vec<Value> = scenario.cluster.manifests.iter().map(|manifest| manifest.value.clone()).collect();
+        for (i, manifest) in scenario.cluster.manifests.iter().enumerate() {
+            readable(&manifest.value).map_err(|why| at(manifest, &format!("cluster.manifests[{i}]"), &why))?;
+        }
+        let assembled = manifest::assemble(&manifests, &mut self.converter);
         self.notes.extend(assembled.problems);
         happenings.extend(assembled.happenings);
         Ok(happenings)
@@ -121,7 +152,10 @@ impl Builder {
         }
         if let Some(which) = &entry.evict {
             let name = which.pod.as_deref().ok_or("`evict` names a pod: {pod: NAME}")?;
-            found.push(("evict", vec![(0, Happening::EvictFrom { name: name.into() })]));
+            found.push(("evict", vec![(0, Happening::EvictFrom { namespace: namespace_of(which), name: name.into() })]));
+        }
+        if let Some(which) = &entry.ungate {
+            found.push(("ungate", vec![(0, ungate(which)?)]));
         }
         if let Some(node) = &entry.node {
             found.push(("node", vec![(0, object(Event::Node(self.changed_node(node)?)))]));
@@ -134,10 +168,9 @@ impl Builder {
             found.push(("queue", vec![(0, object(Event::Queue(self.queue(queue)?)))]));
         }
         if let Some(manifest) = &entry.apply {
+            readable(manifest)?;
             let assembled = manifest::assemble(std::slice::from_ref(manifest), &mut self.converter);
-            if let Some(problem) = assembled.problems.first() {
-                self.notes.push(problem.clone());
-            }
+            self.notes.extend(assembled.problems);
             found.push(("apply", assembled.happenings.into_iter().map(|(at, what)| (at.0, what)).collect()));
         }
         if let Some(text) = &entry.config {
@@ -149,7 +182,7 @@ impl Builder {
         }
         match found.len() {
             1 => Ok(found.swap_remove(0).1),
-            0 => Err("says nothing that happens; give one of submit, pod, delete, evict, node, addNode, queue, apply, config, fault".to_owned()),
+            0 => Err("says nothing that happens; give one of submit, pod, delete, evict, ungate, node, addNode, queue, apply, config, fault".to_owned()),
             _ => {
                 let keys: Vec<&str> = found.iter().map(|(key, _)| *key).collect();
                 Err(format!("has {} at once; give each an entry of its own", keys.join(" and ")))
@@ -497,8 +530,39 @@ fn priority_class(name: &str, entry: &PriorityClassEntry) -> PriorityClassSpec {
     }
 }
 
+/// The namespace that is named; `None`: any.
+fn namespace_of(which: &Which) -> Option<Name> {
+    which.namespace.as_deref().map(Name::from)
+}
+
+/// Whether a manifest is an object of a kind, with a name.
+fn readable(manifest: &Value) -> Result<(), String> {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    let named = text(manifest.get("metadata").and_then(|metadata| metadata.get("name")));
+    let is_list = manifest.get("items").is_some();
+    match (text(manifest.get("apiVersion")), text(manifest.get("kind")), named || is_list) {
+        (true, true, true) => Ok(()),
+        (false, ..) => Err("an object needs its `apiVersion`".to_owned()),
+        (_, false, _) => Err("an object needs its `kind`".to_owned()),
+        _ => Err("an object needs its `metadata.name`".to_owned()),
+    }
+}
+
+fn ungate(which: &Which) -> Result<Happening, String> {
+    let namespace = namespace_of(which);
+    match which {
+        Which { job: Some(name), pod: None, node: None, queue: None, .. } => {
+            Ok(Happening::Ungate { namespace, name: name.into(), whole_job: true })
+        }
+        Which { pod: Some(name), job: None, node: None, queue: None, .. } => {
+            Ok(Happening::Ungate { namespace, name: name.into(), whole_job: false })
+        }
+        _ => Err("`ungate` names one thing: {job: NAME} or {pod: NAME}".to_owned()),
+    }
+}
+
 fn delete(which: &Which) -> Result<Happening, String> {
-    let namespace: Name = which.namespace.as_deref().unwrap_or("default").into();
+    let namespace = namespace_of(which);
     match which {
         Which { job: Some(name), pod: None, node: None, queue: None, .. } => {
             Ok(Happening::DeleteJob { namespace, name: name.into() })

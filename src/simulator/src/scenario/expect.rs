@@ -19,17 +19,18 @@ pub(super) enum When {
     At(Time),
     /// After the last cycle.
     End,
-    /// After every cycle.
-    Always,
+    /// After every cycle from this time on.
+    Always(Time),
 }
 
 /// When `expectation` is checked.
 pub(super) fn when(expectation: &Expectation) -> Result<When, String> {
-    match (&expectation.at, expectation.always) {
-        (None, true) => Ok(When::Always),
-        (Some(at), false) if at == "end" => Ok(When::End),
+    match (expectation.at.as_deref(), expectation.always) {
+        (None, true) => Ok(When::Always(Time(0))),
+        (Some("end"), false) => Ok(When::End),
+        (Some("end"), true) => Err("has both `at: end` and `always`; give one".to_owned()),
         (Some(at), false) => Ok(When::At(Time(ms(at, "at")?))),
-        (Some(_), true) => Err("has both `at` and `always`; give one".to_owned()),
+        (Some(at), true) => Ok(When::Always(Time(ms(at, "at")?))),
         (None, false) => Err("says not when: give `at: 10s`, `at: end` or `always: true`".to_owned()),
     }
 }
@@ -43,12 +44,19 @@ enum Of<'a> {
     All,
 }
 
+/// What one check found.
+pub(super) enum Checked {
+    /// What differs, each in a line; nothing if all is as wanted.
+    Misses(Vec<String>),
+    /// The object that it is about is not there; this says so.
+    Missing(String),
+}
+
 /// Checks one expectation. Each miss is a line: what was wanted, and what is. `Err`: it cannot be checked as written.
-pub(super) fn check(world: &World, wanted: &Expectation) -> Result<Vec<String>, String> {
-    let of = subject(world, wanted)?;
-    let of = match of {
+pub(super) fn check(world: &World, wanted: &Expectation) -> Result<Checked, String> {
+    let of = match subject(world, wanted)? {
         Ok(of) => of,
-        Err(missing) => return Ok(vec![missing]),
+        Err(missing) => return Ok(Checked::Missing(missing)),
     };
     let mut misses = Vec::new();
     let mut number = |key: &str, text: &Option<Written>, is: Option<f64>| -> Result<(), String> {
@@ -84,7 +92,7 @@ pub(super) fn check(world: &World, wanted: &Expectation) -> Result<Vec<String>, 
         }
     }
     texts(world, wanted, &of, &mut misses)?;
-    Ok(misses)
+    Ok(Checked::Misses(misses))
 }
 
 /// The keys whose values are not numbers.
@@ -159,11 +167,14 @@ fn texts(world: &World, wanted: &Expectation, of: &Of<'_>, misses: &mut Vec<Stri
         let (engine, cluster) = (world.engine(), world.engine().cluster());
         let is = engine.configuration().plugins().deserved(*queue).unwrap_or_default();
         for (resource, text) in deserved {
-            let amount = quantity::parse(text, resources::unit_of(resource)).map_err(|why| format!("`deserved` {resource}: {why}"))?;
+            let unit = resources::unit_of(resource);
+            let read = |part: &str| quantity::parse(part, unit).map(f64_of_amount).map_err(|why| why.to_string());
+            let wanted = Wanted::parse(text, read).map_err(|why| format!("`deserved` {resource}: {why}"))?;
             let held = cluster.names().find(resource).map_or(0, |id| is.get(id));
-            if held != amount {
-                let shown = |amount| quantity::format(amount, resources::unit_of(resource));
-                differs(&format!("deserved {resource}"), &shown(amount), &shown(held));
+            // A third of ten cores may be written 3.33.
+            let near = if text.contains('.') && !text.contains("..") { f64_of_amount(held.abs()) * 0.005 } else { 0.0 };
+            if !wanted.holds_within(f64_of_amount(held), near) {
+                differs(&format!("deserved {resource}"), text, &quantity::format(held, unit));
             }
         }
     }
@@ -187,7 +198,8 @@ fn subject<'a>(world: &'a World, wanted: &'a Expectation) -> Result<Result<Of<'a
         return Ok(found.map(|i| Of::Pod(world.pod(i))).ok_or_else(|| format!("there is no pod {name}")));
     }
     if let Some(name) = node {
-        return Ok(Ok(Of::Node(name)));
+        let known = world.had_node(name);
+        return Ok(if known { Ok(Of::Node(name)) } else { Err(format!("there is no node {name}")) });
     }
     if let Some(name) = &wanted.queue {
         let queue = world.engine().cluster().find_queue(name);
@@ -269,6 +281,18 @@ fn reason(world: &World, of: &Of<'_>) -> Result<Option<(&'static str, String)>, 
     Ok(standing.map(|standing| (standing.reason.code(), standing.reason.to_string())))
 }
 
+/// Whether an expectation asks for anything at all.
+pub(super) fn asks_nothing(e: &Expectation) -> bool {
+    let numbers = [&e.bound, &e.pending, &e.finished, &e.evictions, &e.used_cpu, &e.used_gpu, &e.share, &e.started];
+    let texts = [&e.phase, &e.reason, &e.reason_contains, &e.event];
+    let lists = [e.on_nodes.is_some(), e.distinct.is_some(), e.spread.is_some(), e.deserved.is_some()];
+    let places = [e.nominated.is_some(), e.pod.is_some() && e.node.is_some()];
+    numbers.iter().all(|key| key.is_none())
+        && texts.iter().all(|key| key.is_none())
+        && !lists.contains(&true)
+        && !places.contains(&true)
+}
+
 fn list(names: &BTreeSet<&str>) -> String {
     let names: Vec<&str> = names.iter().copied().collect();
     format!("[{}]", names.join(", "))
@@ -282,6 +306,11 @@ fn tidy(value: f64) -> String {
 #[allow(clippy::cast_precision_loss, reason = "counts of pods, far below 2^53")]
 fn f64_of(n: usize) -> f64 {
     n as f64
+}
+
+#[allow(clippy::cast_precision_loss, reason = "times and amounts for comparison with written numbers")]
+fn f64_of_amount(amount: i64) -> f64 {
+    amount as f64
 }
 
 #[allow(clippy::cast_precision_loss, reason = "times and amounts for comparison with written numbers")]

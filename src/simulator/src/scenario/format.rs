@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_saphyr::Spanned;
 
 /// A quantity or a number as it is written; read later, with its unit.
 pub(super) type Written = String;
@@ -19,35 +20,35 @@ pub(super) struct Scenario {
     #[allow(dead_code, reason = "free text for people who search the files")]
     pub(super) covers: Vec<String>,
     pub(super) seed: Option<u64>,
-    pub(super) period: Option<Written>,
-    pub(super) until: Option<Written>,
-    pub(super) bind_latency: Option<Written>,
-    pub(super) start_latency: Option<Written>,
-    pub(super) evict_grace: Option<Written>,
+    pub(super) period: Option<Spanned<Written>>,
+    pub(super) until: Option<Spanned<Written>>,
+    pub(super) bind_latency: Option<Spanned<Written>>,
+    pub(super) start_latency: Option<Spanned<Written>>,
+    pub(super) evict_grace: Option<Spanned<Written>>,
     pub(super) config: Option<String>,
     pub(super) config_file: Option<String>,
     pub(super) profiles: Option<String>,
     #[serde(default)]
     pub(super) cluster: Cluster,
     #[serde(default)]
-    pub(super) timeline: Vec<TimelineEntry>,
+    pub(super) timeline: Vec<Spanned<TimelineEntry>>,
     #[serde(default)]
-    pub(super) expect: Vec<Expectation>,
+    pub(super) expect: Vec<Spanned<Expectation>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Cluster {
     #[serde(default)]
-    pub(super) nodes: Vec<NodeEntry>,
+    pub(super) nodes: Vec<Spanned<NodeEntry>>,
     #[serde(default)]
-    pub(super) queues: Vec<QueueEntry>,
+    pub(super) queues: Vec<Spanned<QueueEntry>>,
     #[serde(default)]
     pub(super) priority_classes: BTreeMap<String, PriorityClassEntry>,
     #[serde(default)]
     pub(super) hypernodes: Vec<HyperNodeEntry>,
     #[serde(default)]
-    pub(super) manifests: Vec<Value>,
+    pub(super) manifests: Vec<Spanned<Value>>,
 }
 
 /// A node, or a change of one: what is not given stays as it is.
@@ -123,14 +124,16 @@ pub(super) struct HyperNodeEntry {
 }
 
 /// One event. Exactly one of the keys beside `at` is given.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub(super) struct TimelineEntry {
-    pub(super) at: Written,
+    pub(super) at: Option<Written>,
     pub(super) submit: Option<JobEntry>,
     pub(super) pod: Option<JobEntry>,
     pub(super) delete: Option<Which>,
     pub(super) evict: Option<Which>,
+    /// Takes the scheduling gates off a pod, or off the pods of a job.
+    pub(super) ungate: Option<Which>,
     pub(super) node: Option<NodeEntry>,
     pub(super) add_node: Option<NodeEntry>,
     pub(super) queue: Option<QueueEntry>,

@@ -12,8 +12,11 @@ use std::path::Path;
 
 use krafla_engine::CycleReport;
 use krafla_framework::Registry;
-use expect::When;
+use krafla_model::Time;
+use build::{Wrong, at};
+use expect::{Checked, When};
 use format::{Expectation, Scenario};
+use serde_saphyr::Spanned;
 
 use crate::world::{Observer, World};
 
@@ -66,7 +69,7 @@ pub fn run(text: &str, file: &str, registry: fn() -> Registry) -> Result<Verdict
         return Err(Unreadable(format!("{file}: {} bytes are more than the {LARGEST} that a scenario may have", text.len())));
     }
     let scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| Unreadable(place(file, &error)))?;
-    let wanted = expectations(&scenario).map_err(|why| Unreadable(format!("{file}: {why}")))?;
+    let wanted = expectations(&scenario).map_err(|wrong| wrong_at(file, &wrong))?;
     let (verdict, first) = run_once(&scenario, file, registry, &wanted)?;
     let (_, second) = run_once(&scenario, file, registry, &wanted)?;
     let mut verdict = verdict;
@@ -80,19 +83,42 @@ pub fn run(text: &str, file: &str, registry: fn() -> Registry) -> Result<Verdict
 fn place(file: &str, error: &serde_saphyr::Error) -> String {
     let text = error.to_string();
     match error.location() {
-        Some(at) => format!("{file}:{}:{}: {}", at.line(), at.column(), first_line(&text)),
+        Some(at) => format!("{file}:{}:{}: {}", at.line(), at.column(), plain_words(&text)),
         None => format!("{file}: {text}"),
     }
 }
 
-fn first_line(text: &str) -> &str {
-    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(text)
+/// What the parser says, without the place, which stands before it already, and without names of Rust types.
+fn plain_words(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(text);
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    let said = line.strip_prefix("line ").and_then(|rest| rest.split_once(": ")).map_or(line, |(_, said)| said);
+    match said {
+        "invalid u32" | "invalid u64" | "invalid u16" | "invalid u8" => "not a whole number, 0 or more".to_owned(),
+        "invalid i32" => "not a whole number".to_owned(),
+        "invalid bool" => "neither `true` nor `false`".to_owned(),
+        "expected sequence start" => "a list is wanted here: [...] or lines that begin with `-`".to_owned(),
+        "expected mapping start" => "keys with values are wanted here: {key: value}".to_owned(),
+        _ => said.split(", set DuplicateKeyPolicy").next().unwrap_or(said).to_owned(),
+    }
 }
 
-fn expectations(scenario: &Scenario) -> Result<Vec<(When, usize, &Expectation)>, String> {
+fn wrong_at(file: &str, wrong: &Wrong) -> Unreadable {
+    Unreadable(match wrong.at {
+        Some((line, column)) => format!("{file}:{line}:{column}: {}", wrong.why),
+        None => format!("{file}: {}", wrong.why),
+    })
+}
+
+fn expectations(scenario: &Scenario) -> Result<Vec<(When, usize, &Spanned<Expectation>)>, Wrong> {
     let mut wanted = Vec::new();
     for (i, expectation) in scenario.expect.iter().enumerate() {
-        wanted.push((expect::when(expectation).map_err(|why| format!("expect[{i}] {why}"))?, i, expectation));
+        let wrong = |why: &str| at(expectation, &format!("expect[{i}]"), why);
+        let when = expect::when(&expectation.value).map_err(|why| wrong(&why))?;
+        if expect::asks_nothing(&expectation.value) {
+            return Err(wrong("says nothing that must hold; see the table of keys in the scenario format"));
+        }
+        wanted.push((when, i, expectation));
     }
     wanted.sort_by_key(|(when, i, _)| (*when, *i));
     Ok(wanted)
@@ -102,7 +128,7 @@ fn run_once(
     scenario: &Scenario,
     file: &str,
     registry: fn() -> Registry,
-    wanted: &[(When, usize, &Expectation)],
+    wanted: &[(When, usize, &Spanned<Expectation>)],
 ) -> Result<(Verdict, Vec<String>), Unreadable> {
     let unreadable = |why: String| Unreadable(format!("{file}: {why}"));
     let config_file = match &scenario.config_file {
@@ -114,7 +140,7 @@ fn run_once(
             Some((path.clone(), text))
         }
     };
-    let built = build::build(scenario, config_file).map_err(unreadable)?;
+    let built = build::build(scenario, config_file).map_err(|wrong| wrong_at(file, &wrong))?;
     if let Some((name, text)) = &built.setup.configuration {
         // A scenario is about a configuration that works; one that does not is a mistake of the file.
         krafla_engine::Configuration::read(text, name, &registry())
@@ -126,9 +152,11 @@ fn run_once(
     for (at, happening) in built.happenings {
         world.plan(at, happening);
     }
-    let always: Vec<(usize, &Expectation)> =
-        wanted.iter().filter(|(when, ..)| *when == When::Always).map(|(_, i, e)| (*i, *e)).collect();
-    let mut watch = Watch { always, ..Watch::default() };
+    let standing = wanted.iter().filter_map(|(when, index, expectation)| match when {
+        When::Always(from) => Some(Standing { from: *from, index: *index, expectation, unseen: Some(String::new()) }),
+        _ => None,
+    });
+    let mut watch = Watch { always: standing.collect(), ..Watch::default() };
     watch.verdict.name = scenario.scenario.clone();
     watch.verdict.notes = built.notes;
     for (when, i, expectation) in wanted {
@@ -144,11 +172,17 @@ fn run_once(
             watch.check(&world, *i, expectation);
         }
     }
+    for standing in std::mem::take(&mut watch.always) {
+        if let Some(missing) = standing.unseen {
+            let why = if missing.is_empty() { "no cycle ran after its time".to_owned() } else { format!("{missing}, and never was") };
+            watch.miss(format!("{}: {why}", describe(standing.index, standing.expectation)));
+        }
+    }
     if world.engine().panics() > 0 {
         watch.verdict.misses.push(format!("{} sessions panicked", world.engine().panics()));
     }
-    if let Some(why) = watch.unreadable {
-        return Err(unreadable(why));
+    if let Some(wrong) = watch.unreadable {
+        return Err(wrong_at(file, &wrong));
     }
     let Watch { mut verdict, decisions, more, .. } = watch;
     if more > 0 {
@@ -161,27 +195,54 @@ fn run_once(
 
 #[derive(Default)]
 struct Watch<'a> {
-    always: Vec<(usize, &'a Expectation)>,
+    always: Vec<Standing<'a>>,
     verdict: Verdict,
     decisions: Vec<String>,
     more: usize,
-    unreadable: Option<String>,
+    unreadable: Option<Wrong>,
+}
+
+/// An expectation that holds after every cycle. Until the object that it is about comes, there is nothing to check.
+#[derive(Clone)]
+struct Standing<'a> {
+    from: Time,
+    index: usize,
+    expectation: &'a Spanned<Expectation>,
+    /// That the object is not there, as long as it never was.
+    unseen: Option<String>,
 }
 
 impl Watch<'_> {
-    fn check(&mut self, world: &World, index: usize, expectation: &Expectation) {
+    fn check(&mut self, world: &World, index: usize, expectation: &Spanned<Expectation>) {
         self.verdict.checks += 1;
-        match expect::check(world, expectation) {
-            Ok(misses) => {
-                let of = describe(expectation);
-                for miss in misses {
-                    self.miss(format!("at {}, expect[{index}]{of}: {miss}", world.now()));
-                }
-            }
-            Err(why) => {
-                self.unreadable.get_or_insert(format!("expect[{index}]: {why}"));
-            }
+        match expect::check(world, &expectation.value) {
+            Ok(Checked::Misses(misses)) => self.missed(world, index, expectation, misses),
+            Ok(Checked::Missing(missing)) => self.missed(world, index, expectation, vec![missing]),
+            Err(why) => self.cannot_be_checked(index, expectation, &why),
         }
+    }
+
+    fn check_standing(&mut self, world: &World, standing: &mut Standing<'_>) {
+        match expect::check(world, &standing.expectation.value) {
+            Ok(Checked::Missing(missing)) if standing.unseen.is_some() => standing.unseen = Some(missing),
+            Ok(Checked::Missing(_)) => {}
+            Ok(Checked::Misses(misses)) => {
+                self.verdict.checks += 1;
+                standing.unseen = None;
+                self.missed(world, standing.index, standing.expectation, misses);
+            }
+            Err(why) => self.cannot_be_checked(standing.index, standing.expectation, &why),
+        }
+    }
+
+    fn missed(&mut self, world: &World, index: usize, expectation: &Spanned<Expectation>, misses: Vec<String>) {
+        for miss in misses {
+            self.miss(format!("at {}, {}: {miss}", world.now(), describe(index, expectation)));
+        }
+    }
+
+    fn cannot_be_checked(&mut self, index: usize, expectation: &Spanned<Expectation>, why: &str) {
+        self.unreadable.get_or_insert_with(|| at(expectation, &format!("expect[{index}]"), why));
     }
 
     fn miss(&mut self, text: String) {
@@ -198,9 +259,11 @@ impl Observer for Watch<'_> {
         for broken in invariants::broken(world, report) {
             self.miss(format!("at {}, {broken}", world.now()));
         }
-        for (index, expectation) in self.always.clone() {
-            self.check(world, index, expectation);
+        let mut always = std::mem::take(&mut self.always);
+        for standing in always.iter_mut().filter(|standing| standing.from <= world.now()) {
+            self.check_standing(world, standing);
         }
+        self.always = always;
         let cluster = world.engine().cluster();
         for decision in &report.decisions {
             self.decisions.push(match decision {
@@ -216,12 +279,15 @@ impl Observer for Watch<'_> {
     }
 }
 
-fn describe(expectation: &Expectation) -> String {
+/// Which expectation it is: its line, its number, and the object that it is about.
+fn describe(index: usize, expectation: &Spanned<Expectation>) -> String {
+    let (line, expectation) = (expectation.referenced.line(), &expectation.value);
     let named = [
         ("job", expectation.job.as_deref()),
         ("pod", expectation.pod.as_deref()),
         ("queue", expectation.queue.as_deref()),
         ("node", expectation.node.as_ref().and_then(|node| node.as_deref()).filter(|_| expectation.pod.is_none())),
     ];
-    named.iter().find_map(|(kind, name)| Some(format!(" {kind} {}", (*name)?))).unwrap_or_default()
+    let of = named.iter().find_map(|(kind, name)| Some(format!(" {kind} {}", (*name)?))).unwrap_or_default();
+    format!("line {line}, expect[{index}]{of}")
 }

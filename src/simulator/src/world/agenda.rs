@@ -46,8 +46,10 @@ pub enum Happening {
         /// The pod that it was.
         pod: usize,
     },
-    /// Someone else evicts a pod, by name in any namespace.
+    /// Someone else evicts a pod.
     EvictFrom {
+        /// Its namespace; `None`: any.
+        namespace: Option<Name>,
         /// The pod's name.
         name: Name,
     },
@@ -55,17 +57,26 @@ pub enum Happening {
     Object(Box<Event>),
     /// A job is deleted with its pods.
     DeleteJob {
-        /// Its namespace.
-        namespace: Name,
+        /// Its namespace; `None`: any.
+        namespace: Option<Name>,
         /// Its name.
         name: Name,
     },
     /// A pod is deleted.
     DeletePod {
-        /// Its namespace.
-        namespace: Name,
+        /// Its namespace; `None`: any.
+        namespace: Option<Name>,
         /// Its name.
         name: Name,
+    },
+    /// Someone takes the scheduling gates off pods.
+    Ungate {
+        /// Their namespace; `None`: any.
+        namespace: Option<Name>,
+        /// The pod's name, or the job's.
+        name: Name,
+        /// Whether it is the name of a job.
+        whole_job: bool,
     },
     /// The configuration file changes.
     Configure {

@@ -17,7 +17,12 @@ impl World {
         let Submission { mut group, announced, joins, pods, kind } = submission;
         let existing = self.store.job_named(&group.namespace, &group.name).filter(|job| !self.store.jobs[*job].deleted);
         let job = match existing {
-            Some(job) if joins => job,
+            Some(job) if joins => {
+                if announced {
+                    self.replace_group(job, group);
+                }
+                job
+            }
             Some(_) => {
                 let object = format!("job {}/{}", group.namespace, group.name);
                 self.report(krafla_model::Problem { object, message: "is submitted twice; the second is left out".into() });
@@ -33,11 +38,59 @@ impl World {
                 job
             }
         };
-        for plan in pods {
-            self.make_pod(job, plan);
-        }
         let namespace = self.store.jobs[job].namespace.clone();
+        for plan in pods {
+            let existing = if joins { self.store.pod_named(&namespace, &plan.name) } else { None };
+            match existing.filter(|pod| !self.store.pods[*pod].is_over() && self.store.pods[*pod].job == job) {
+                Some(pod) => self.replace_pod(pod, plan),
+                None => self.make_pod(job, plan),
+            }
+        }
         self.recount_quotas(&namespace);
+    }
+
+    /// Applies a PodGroup over the one that a job has, or as the one that its pods wait for.
+    fn replace_group(&mut self, job: usize, new: krafla_model::PodGroupSpec) {
+        let uid = format!("{}/{}#{job}", new.namespace, new.name).into();
+        let old = self.store.jobs[job].group.take();
+        let (created, phase) = old.as_ref().map_or((self.now, new.phase), |old| (old.created, old.phase));
+        let new = krafla_model::PodGroupSpec { uid, created, phase, ..new };
+        let owner = &mut self.store.jobs[job];
+        owner.min_member = new.min_member;
+        owner.queue = new.queue.clone();
+        owner.group = Some(new.clone());
+        self.tell(Event::PodGroup(new));
+    }
+
+    /// Applies a pod over one that exists: what it asks for, its priority and its gates become the new ones.
+    fn replace_pod(&mut self, index: usize, plan: Submitted) {
+        let class = self.store.priority_classes.get(&plan.shape.priority_class).map(|class| class.value);
+        let pod = &mut self.store.pods[index];
+        pod.spec.shape = plan.shape;
+        pod.spec.gates = plan.gates;
+        pod.spec.priority = plan.priority.or(class).unwrap_or(1);
+        pod.life = plan.life;
+        self.tell_of_pod(index);
+    }
+
+    /// Takes the scheduling gates off a pod, or off all pods of a job.
+    pub(super) fn ungate(&mut self, namespace: Option<&Name>, name: &Name, whole_job: bool) {
+        let pods: Vec<usize> = if whole_job {
+            self.store.find_job(namespace, name).map(|job| self.store.jobs[job].pods.clone()).unwrap_or_default()
+        } else {
+            self.store.find_pod_named(namespace, name).into_iter().collect()
+        };
+        let mut ungated = 0;
+        for index in pods {
+            if !self.store.pods[index].gone && !std::mem::take(&mut self.store.pods[index].spec.gates).is_empty() {
+                self.tell_of_pod(index);
+                ungated += 1;
+            }
+        }
+        if ungated == 0 {
+            let object = format!("{} {name}", if whole_job { "job" } else { "pod" });
+            self.report(krafla_model::Problem { object, message: "has no scheduling gate to take off".into() });
+        }
     }
 
     /// Makes a pod. Admission's part: a pod without a priority gets that of its class, or Volcano's 1.
@@ -106,11 +159,9 @@ impl World {
         }
     }
 
-    pub(super) fn delete_job(&mut self, namespace: &Name, name: &Name) {
-        let Some(owner) = self.store.job_named(namespace, name).filter(|job| !self.store.jobs[*job].deleted) else {
-            let object = format!("job {namespace}/{name}");
-            self.report(krafla_model::Problem { object, message: "cannot be deleted: there is no such job".into() });
-            return;
+    pub(super) fn delete_job(&mut self, namespace: Option<&Name>, name: &Name) {
+        let Some(owner) = self.store.find_job(namespace, name) else {
+            return self.not_there("job", name);
         };
         self.forget_group(owner);
         for index in self.store.jobs[owner].pods.clone() {
@@ -118,14 +169,16 @@ impl World {
         }
     }
 
-    pub(super) fn delete_pod(&mut self, namespace: &Name, name: &Name) {
-        match self.store.pod_named(namespace, name) {
+    pub(super) fn delete_pod(&mut self, namespace: Option<&Name>, name: &Name) {
+        match self.store.find_pod_named(namespace, name) {
             Some(index) => self.terminate(index),
-            None => {
-                let object = format!("pod {namespace}/{name}");
-                self.report(krafla_model::Problem { object, message: "cannot be deleted: there is no such pod".into() });
-            }
+            None => self.not_there("pod", name),
         }
+    }
+
+    fn not_there(&mut self, kind: &str, name: &Name) {
+        let message = format!("cannot be deleted: there is no such {kind}");
+        self.report(krafla_model::Problem { object: format!("{kind} {name}"), message });
     }
 
     /// Applies a change of an object that is neither job nor pod, and what the controllers make of it.
@@ -135,7 +188,10 @@ impl World {
                 self.store.nodes.insert(spec.name.clone(), spec.clone());
             }
             Event::NodeGone(name) => {
-                self.store.nodes.remove(name);
+                match self.store.nodes.remove(name) {
+                    Some(_) => self.store.former_nodes.insert(name.clone()),
+                    None => return self.not_there("node", name),
+                };
                 self.tell(event.clone());
                 return self.collect_pods_of(&name.clone());
             }
@@ -143,7 +199,9 @@ impl World {
                 self.store.queues.insert(spec.name.clone(), spec.clone());
             }
             Event::QueueGone(name) => {
-                self.store.queues.remove(name);
+                if self.store.queues.remove(name).is_none() {
+                    return self.not_there("queue", &name.clone());
+                }
             }
             Event::PriorityClass(class) => {
                 self.store.priority_classes.insert(class.name.clone(), class.clone());

@@ -130,9 +130,8 @@ impl World {
         }
     }
 
-    pub(super) fn evicted_by_someone(&mut self, name: &Name) {
-        let found = (0..self.store.pods.len()).rev().find(|&i| !self.store.pods[i].is_over() && self.store.pods[i].spec.name == *name);
-        match found {
+    pub(super) fn evicted_by_someone(&mut self, namespace: Option<&Name>, name: &Name) {
+        match self.store.find_pod_named(namespace, name) {
             Some(index) => self.terminate(index),
             None => self.report(krafla_model::Problem {
                 object: format!("pod {name}"),

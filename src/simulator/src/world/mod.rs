@@ -183,6 +183,11 @@ impl World {
         self.store.nodes.values()
     }
 
+    /// Whether there is a node of this name, or was.
+    pub fn had_node(&self, name: &str) -> bool {
+        self.store.nodes.contains_key(name) || self.store.former_nodes.contains(name)
+    }
+
     /// Reasons of the events emitted about something.
     pub fn emitted(&self, subject: &Subject) -> &[String] {
         self.emitted.get(subject).map_or(&[], Vec::as_slice)
@@ -225,7 +230,7 @@ impl World {
 
     /// The next instant at which anything can happen; [`Time::NEVER`] if nothing ever will.
     pub fn next_instant(&self) -> Time {
-        if !self.inbox.is_empty() && !self.faults.watch_is_down(self.now) {
+        if self.something_arrives() {
             return self.now;
         }
         self.agenda.next().min(self.engine.wakes_at())
@@ -260,7 +265,7 @@ impl World {
                 self.happen(happening);
             }
             self.tell_observer(observer);
-            let inputs = if self.faults.watch_is_down(self.now) { Vec::new() } else { std::mem::take(&mut self.inbox) };
+            let inputs = self.arrivals();
             if inputs.is_empty() && self.engine.wakes_at() > self.now {
                 return;
             }
@@ -284,6 +289,22 @@ impl World {
         }
     }
 
+    /// Whether anything gets through to the scheduler now: answers to its calls do even while its watch is down.
+    fn something_arrives(&self) -> bool {
+        let watch_is_down = self.faults.watch_is_down(self.now);
+        self.inbox.iter().any(|input| !watch_is_down || !matches!(input, Input::Event(_)))
+    }
+
+    fn arrivals(&mut self) -> Vec<Input> {
+        let inbox = std::mem::take(&mut self.inbox);
+        if !self.faults.watch_is_down(self.now) {
+            return inbox;
+        }
+        let (held_back, arrivals) = inbox.into_iter().partition(|input| matches!(input, Input::Event(_)));
+        self.inbox = held_back;
+        arrivals
+    }
+
     fn tell_observer(&mut self, observer: &mut dyn Observer) {
         for (pod, change) in std::mem::take(&mut self.changes) {
             observer.pod(self, pod, change);
@@ -299,10 +320,11 @@ impl World {
             Happening::Ends { pod } => self.ends(pod),
             Happening::Terminated { pod } => self.terminated(pod),
             Happening::Recreate { pod } => self.recreate(pod),
-            Happening::EvictFrom { name } => self.evicted_by_someone(&name),
+            Happening::EvictFrom { namespace, name } => self.evicted_by_someone(namespace.as_ref(), &name),
             Happening::Object(event) => self.change_object(*event),
-            Happening::DeleteJob { namespace, name } => self.delete_job(&namespace, &name),
-            Happening::DeletePod { namespace, name } => self.delete_pod(&namespace, &name),
+            Happening::DeleteJob { namespace, name } => self.delete_job(namespace.as_ref(), &name),
+            Happening::DeletePod { namespace, name } => self.delete_pod(namespace.as_ref(), &name),
+            Happening::Ungate { namespace, name, whole_job } => self.ungate(namespace.as_ref(), &name, whole_job),
             Happening::Configure { file, text } => {
                 self.setup.configuration = Some((file.clone(), text.clone()));
                 self.inbox.push(Input::Configuration { file, text });

@@ -1,6 +1,6 @@
 //! The objects of the model API server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::ids::Lookup;
 use krafla_model::priority::PriorityClassSpec;
@@ -81,6 +81,8 @@ pub(super) struct Store {
     pub(super) pods: Vec<Pod>,
     pub(super) jobs: Vec<Job>,
     pub(super) nodes: BTreeMap<Name, NodeSpec>,
+    /// Names of nodes that are gone.
+    pub(super) former_nodes: BTreeSet<Name>,
     pub(super) queues: BTreeMap<Name, QueueSpec>,
     pub(super) priority_classes: BTreeMap<Name, PriorityClassSpec>,
     pub(super) quotas: BTreeMap<(Name, Name), QuotaSpec>,
@@ -98,6 +100,21 @@ impl Store {
     pub(super) fn pod_named(&self, namespace: &Name, name: &Name) -> Option<usize> {
         let index = self.by_name.get(&(namespace.clone(), name.clone())).copied()?;
         (!self.pods[index].gone).then_some(index)
+    }
+
+    /// The newest pod of a name, in a namespace or in any; one that lives before one that has ended.
+    pub(super) fn find_pod_named(&self, namespace: Option<&Name>, name: &Name) -> Option<usize> {
+        let fits = |pod: &Pod| {
+            !pod.gone && pod.spec.name == *name && namespace.is_none_or(|namespace| pod.spec.namespace() == namespace)
+        };
+        let fitting = || (0..self.pods.len()).rev().filter(|&i| fits(&self.pods[i]));
+        fitting().find(|&i| !self.pods[i].is_over()).or_else(|| fitting().next())
+    }
+
+    /// The newest job of a name that was not deleted, in a namespace or in any.
+    pub(super) fn find_job(&self, namespace: Option<&Name>, name: &Name) -> Option<usize> {
+        let here = |job: &Job| namespace.is_none_or(|namespace| job.namespace == *namespace);
+        (0..self.jobs.len()).rev().find(|&i| !self.jobs[i].deleted && self.jobs[i].name == *name && here(&self.jobs[i]))
     }
 
     pub(super) fn job_named(&self, namespace: &Name, name: &Name) -> Option<usize> {
