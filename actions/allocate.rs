@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use krafla_framework::rank::{JobRank, QueueRank};
-use krafla_framework::{Action, ActionInfo, Arguments, RankedQueue, Reason, Session, Shortage};
+use krafla_framework::{Action, ActionInfo, Arguments, RankedQueue, Reason, Session};
 use krafla_model::{ClusterState, JobId, QueueId, Resources, TaskId, TaskStatus};
 
 use crate::enqueue::explain_missing_queue;
-use crate::placement::{Attempt, can_still_start, needed_first, place_one, placed};
+use crate::placement::{Attempt, can_still_start, cluster_is_too_full, needed_first, place_one, placed};
 
 /// Name and arguments.
 pub const INFO: ActionInfo =
@@ -136,7 +136,7 @@ fn turn(
     known: Option<VecDeque<TaskId>>,
 ) -> Option<VecDeque<TaskId>> {
     if let Some(reason) = hopeless(session, job) {
-        session.explain_job(job, reason);
+        refuse(session, queue, job, reason);
         return None;
     }
     let mut tasks = known.unwrap_or_else(|| ready_to_place(session, job));
@@ -169,11 +169,30 @@ fn turn(
         explain_release(session, job);
     } else {
         drop(statement);
+        session.set_unplaceable(job, attempt.is_impossible());
         if let Some(reason) = reason.or_else(|| who_may_not_be_tried(session.cluster(), job)) {
-            session.explain_job(job, reason);
+            refuse(session, queue, job, reason);
         }
     }
     None
+}
+
+/// Tells a job why it stays. One that found too little room behind a started gang that is being repaired waits for that.
+fn refuse(session: &mut Session<'_>, queue: QueueId, job: JobId, reason: Reason) {
+    let cluster = session.cluster();
+    let own = cluster.job(job);
+    let ahead = cluster.queue(queue).jobs().map(|id| (id, cluster.job(id))).find(|(id, other)| {
+        let waits = other.counts().of(TaskStatus::Pending) > 0;
+        *id != job && waits && other.needs_repair() && !own.needs_repair() && other.priority >= own.priority
+    });
+    let reason = match ahead {
+        Some((id, broken)) if reason.code() == "NotEnoughResources" => Reason::WaitingBehindRepair {
+            job: cluster.job_label(id),
+            missing: broken.min_available().saturating_sub(placed(broken)),
+        },
+        _ => reason,
+    };
+    session.explain_job(job, reason);
 }
 
 /// Every member that may be tried found a node, and they are too few: what holds back the others.
@@ -198,21 +217,7 @@ fn hopeless(session: &Session<'_>, id: JobId) -> Option<Reason> {
         return None;
     }
     let needed = job.min_available().saturating_sub(placed(job));
-    let least = least_request(cluster, id, needed)?;
-    let nothing = Resources::default();
-    // What one node is overdrawn by takes nothing from the others.
-    let free = cluster.totals().future_idle().plus(&cluster.overdraft());
-    let short = least.first_over(&nothing, &free)?;
-    let (total, id) = (&cluster.totals().allocatable, short.resource);
-    Some(Reason::ClusterTooFull {
-        shortage: Shortage {
-            resource: cluster.names().name(id).clone(),
-            asked: short.asked,
-            used: total.get(id) - free.get(id),
-            limit: total.get(id),
-        },
-        needed,
-    })
+    cluster_is_too_full(cluster, &least_request(cluster, id, needed)?, needed)
 }
 
 /// The least that any `needed` of a job's pending tasks ask for together; `None` where that is not plain: tasks of

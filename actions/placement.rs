@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use krafla_framework::search::SearchLimits;
-use krafla_framework::{Found, Reason, Refusals, Room, Session, Statement};
+use krafla_framework::{Found, Reason, Refusals, Room, Session, Shortage, Statement};
 use krafla_model::job::Role;
-use krafla_model::{ClusterState, Job, JobId, Name, QueueId, ShapeId, TaskId, TaskStatus};
+use krafla_model::{ClusterState, Job, JobId, Name, QueueId, Resources, ShapeId, TaskId, TaskStatus};
 
 /// What one attempt at a job learned.
 #[derive(Default)]
@@ -20,6 +20,11 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
+    /// Whether some member that the job needs can run on no node as nodes are now, however empty they may become.
+    pub(crate) fn is_impossible(&self) -> bool {
+        self.first.as_ref().is_some_and(|(_, refusals)| refusals.nodes > 0 && refusals.unresolvable == refusals.nodes)
+    }
+
     /// Why the job stays, in the words of the first task that could not be placed.
     pub(crate) fn reason(&self, placed: u32, needed: u32) -> Option<Reason> {
         if let Some((_, refusals)) = &self.first {
@@ -49,6 +54,9 @@ pub(crate) fn place_one(
         Ok(Room::Now) => SearchLimits { may_start: true, may_wait: true },
         Ok(Room::AfterRelease) => SearchLimits { may_start: false, may_wait: true },
         Err(reason) => {
+            let cluster = statement.session().cluster();
+            // Where the whole cluster has no room, the queue's limit is not what the task waits for.
+            let reason = cluster_is_too_full(cluster, &cluster.shape_of(task).request, 1).unwrap_or(reason);
             attempt.held_back.get_or_insert((task, reason));
             return false;
         }
@@ -68,6 +76,21 @@ pub(crate) fn place_one(
             false
         }
     }
+}
+
+/// Why no placement at all can serve a request of `members`: it is more than all nodes together have free. What one node
+/// is overdrawn by takes nothing from the others.
+pub(crate) fn cluster_is_too_full(cluster: &ClusterState, request: &Resources, members: u32) -> Option<Reason> {
+    let free = cluster.totals().future_idle().plus(&cluster.overdraft());
+    let short = request.first_over(&Resources::default(), &free)?;
+    let (total, id) = (&cluster.totals().allocatable, short.resource);
+    let shortage = Shortage {
+        resource: cluster.names().name(id).clone(),
+        asked: short.asked,
+        used: total.get(id) - free.get(id),
+        limit: total.get(id),
+    };
+    Some(Reason::ClusterTooFull { shortage, needed: members })
 }
 
 /// Whether the job could still reach its minimum with the tasks that are left, after some shapes found no node.

@@ -8,10 +8,15 @@ use krafla_model::{ClusterState, JobId, JobPhase, Resources, TaskStatus};
 /// A job that runs counts only while its minimum is placed: a Spark job whose driver has ended does not reserve again.
 /// Tasks behind scheduling gates cannot use it, so their requests are taken off.
 ///
+/// Nothing is kept for a job that fits no node at all: it would shut the door on the others for ever.
+///
 /// Volcano's `overcommit` reserves the whole of `minResources` until the job runs, so that what is placed already
 /// counts twice; see docs/compatibility.md.
 pub fn reservation(cluster: &ClusterState, id: JobId) -> Resources {
     let job = cluster.job(id);
+    if job.is_unplaceable() {
+        return Resources::default();
+    }
     let allocated = job.counts().sum(TaskStatus::is_allocated);
     match job.phase {
         JobPhase::Inqueue => {}

@@ -56,7 +56,7 @@ impl SessionPlugin for Gang {
     fn job_order(&self, cluster: &ClusterState, job: JobId, rank: &mut Rank) {
         let job = cluster.job(job);
         rank.ascending(match () {
-            () if needs_repair(job) => 0,
+            () if job.needs_repair() => 0,
             () if !job.is_ready() => 1,
             () => 2,
         });
@@ -125,12 +125,6 @@ impl SessionPlugin for Gang {
             });
         }
     }
-}
-
-/// Whether the gang runs in part and lacks members.
-pub fn needs_repair(job: &Job) -> bool {
-    let runs = job.counts().sum(|s| s.is_committed() && s != TaskStatus::Releasing) > 0;
-    runs && !job.is_ready()
 }
 
 /// Whether what the gang lacks is only still terminating: nothing new is to be said about it then. A member that

@@ -301,8 +301,7 @@ impl Engine {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             let mut session = Session::open(cluster, plugins, reasons, searcher, action_names);
             for action in actions.iter_mut() {
-                let _span = tracing::debug_span!("action", name = action.name()).entered();
-                action.execute(&mut session);
+                session.run(&mut **action);
             }
             session.close()
         }));

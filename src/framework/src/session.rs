@@ -4,6 +4,7 @@ use krafla_model::journal::{Operation, Refusal, Savepoint, Verb};
 use krafla_model::{ClusterState, JobId, JobPhase, NodeId, QueueId, TaskId, TaskStatus};
 use tracing::debug;
 
+use crate::action::Action;
 use crate::conf::switches::Point;
 use crate::effect::{Decision, EvictionCertificate};
 use crate::plugin_set::PluginSet;
@@ -51,6 +52,15 @@ impl<'a> Session<'a> {
             plugin.open(cluster);
         }
         Self { cluster, plugins, reasons, searcher, actions, decisions: Vec::new(), newly_waiting: Vec::new() }
+    }
+
+    /// Runs one action.
+    pub fn run(&mut self, action: &mut dyn Action) {
+        let _span = tracing::debug_span!("action", name = action.name()).entered();
+        for plugin in self.plugins.all_mut() {
+            plugin.before_action(self.cluster);
+        }
+        action.execute(self);
     }
 
     /// Closes it: reservations that were not committed are given up, plugins have the last word.
@@ -105,6 +115,11 @@ impl<'a> Session<'a> {
     /// Lets a job in without asking, where no `enqueue` action stands at the door.
     pub fn let_in(&mut self, job: JobId) {
         self.cluster.set_job_phase(job, JobPhase::Inqueue);
+    }
+
+    /// Notes whether a job can run on no node as nodes are now; admission keeps nothing free for such a one.
+    pub fn set_unplaceable(&mut self, job: JobId, unplaceable: bool) {
+        self.cluster.set_unplaceable(job, unplaceable);
     }
 
     /// Notes why a job waits.

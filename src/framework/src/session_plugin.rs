@@ -56,8 +56,7 @@ pub struct JobCondition {
 
 /// A session-level plugin.
 ///
-/// State is its own; it changes only in [`open`](Self::open), [`close`](Self::close) and the handlers that take
-/// `&mut self`. Everything else is a pure question about the cluster.
+/// State is its own; it changes only in the hooks that take `&mut self`. Everything else is a pure question about the cluster.
 #[allow(unused_variables, reason = "the names document the neutral defaults")]
 pub trait SessionPlugin: Send {
     /// Its name in the configuration.
@@ -74,6 +73,9 @@ pub trait SessionPlugin: Send {
 
     /// A session begins.
     fn open(&mut self, cluster: &ClusterState) {}
+
+    /// An action is about to begin; those before it have done their part.
+    fn before_action(&mut self, cluster: &ClusterState) {}
 
     /// A session ends. Conditions for PodGroups go to `conditions`; the books are as the session leaves them.
     fn close(

@@ -17,6 +17,7 @@ use crate::state::ClusterState;
 impl ClusterState {
     pub(crate) fn apply_node(&mut self, spec: NodeSpec, problems: &mut Vec<Problem>) {
         self.room_version += 1;
+        self.nodes_changed();
         let allocatable = self.intern_all(&spec.allocatable, &format!("node {}", spec.name), problems);
         self.totals.allocatable.add(&allocatable);
         match self.find_node(&spec.name) {
@@ -60,6 +61,15 @@ impl ClusterState {
             self.totals.allocatable.sub(&node.allocatable);
         }
         self.reorder_nodes();
+    }
+
+    /// What could run nowhere may run somewhere now.
+    fn nodes_changed(&mut self) {
+        for job in std::mem::take(&mut self.unplaceable_jobs) {
+            if let Some(job) = self.jobs.get_mut(job) {
+                job.unplaceable = false;
+            }
+        }
     }
 
     /// Puts nodes in tie order: by name, or by a seeded hash of it.
@@ -135,6 +145,7 @@ impl ClusterState {
                 priority,
                 phase,
                 seen,
+                unplaceable: false,
                 tasks: Default::default(),
                 books: JobBooks::default(),
             });
@@ -149,6 +160,7 @@ impl ClusterState {
             return;
         };
         let job = &mut self.jobs[id];
+        job.unplaceable = false;
         job.spec = spec;
         job.min_resources = min_resources;
         job.priority = priority;

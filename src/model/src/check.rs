@@ -34,7 +34,7 @@ pub fn discrepancies(state: &ClusterState) -> Vec<Discrepancy> {
         if recounted != job.books {
             found.push(discrepancy(format!("job {}", state.job_label(id)), &job.books, &recounted));
         }
-        let waits = job.is_pending() || job.books.counts.sum(|s| s.is_waiting()) > 0;
+        let waits = job.is_waiting();
         if waits != state.waiting_jobs.contains(&id) {
             found.push(discrepancy(format!("job {} among the waiting", state.job_label(id)), &!waits, &waits));
         }

@@ -127,6 +127,7 @@ pub struct Job {
     pub phase: JobPhase,
     /// When this scheduler first saw it.
     pub seen: Time,
+    pub(crate) unplaceable: bool,
     pub(crate) tasks: BTreeSet<TaskId>,
     pub(crate) books: JobBooks,
 }
@@ -249,6 +250,23 @@ impl Job {
                 role.counts.sum(|s| s.is_allocated() || matches!(s, TaskStatus::Succeeded | TaskStatus::Pipelined))
                     + role.pending_best_effort
             })
+    }
+
+    /// Whether it runs in part and lacks members that it needs: a gang that has started and is broken.
+    pub fn needs_repair(&self) -> bool {
+        self.books.counts.sum(|s| s.is_committed() && s != TaskStatus::Releasing) > 0 && !self.is_ready()
+    }
+
+    /// Whether some member that it needs can run on no node as nodes are now, however empty they become.
+    pub fn is_unplaceable(&self) -> bool {
+        self.unplaceable
+    }
+
+    /// Whether it waits: for admission, for nodes, or for its pods to be made.
+    pub fn is_waiting(&self) -> bool {
+        let counts = &self.books.counts;
+        let lacks_pods = self.phase == JobPhase::Inqueue && self.n_valid() < self.min_available();
+        self.is_pending() || lacks_pods || counts.of(TaskStatus::Pending) + counts.of(TaskStatus::Gated) > 0
     }
 
     /// Whether fewer than the minimum are placed or promised (Volcano's `IsStarving`).

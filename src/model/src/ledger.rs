@@ -143,9 +143,7 @@ impl ClusterState {
 
     /// Brings a job's place among the waiting ones up to date.
     pub(crate) fn refresh_waiting(&mut self, id: JobId) {
-        let job = &self.jobs[id];
-        let waits = job.is_pending() || job.books.counts.of(TaskStatus::Pending) + job.books.counts.of(TaskStatus::Gated) > 0;
-        if waits {
+        if self.jobs[id].is_waiting() {
             self.waiting_jobs.insert(id);
         } else {
             self.waiting_jobs.remove(&id);

@@ -332,7 +332,8 @@ impl Eq for Resources {}
 
 impl fmt::Debug for Resources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter()).finish()
+        let width = self.0.iter().rposition(|amount| *amount != 0).map_or(0, |last| last + 1);
+        f.debug_list().entries(&self.0[..width]).finish()
     }
 }
 

@@ -49,6 +49,8 @@ pub struct ClusterState {
     pub(crate) tie_seed: Option<u64>,
     /// Jobs that wait for admission or have tasks that wait for a node.
     pub(crate) waiting_jobs: BTreeSet<JobId>,
+    /// Jobs that were found to fit no node at all.
+    pub(crate) unplaceable_jobs: BTreeSet<JobId>,
     /// Tasks that only this session knows to be placed.
     pub(crate) reserved: BTreeSet<TaskId>,
     /// Jobs whose books have moved since the last [`ClusterState::take_changed_jobs`].
@@ -272,6 +274,14 @@ impl ClusterState {
         self.changed_jobs.insert(job);
         self.refresh_waiting(job);
         self.version += 1;
+    }
+
+    /// Notes whether some member that a job needs can run on no node as nodes are now. Forgotten when a node changes.
+    pub fn set_unplaceable(&mut self, job: JobId, unplaceable: bool) {
+        self.jobs[job].unplaceable = unplaceable;
+        if unplaceable {
+            self.unplaceable_jobs.insert(job);
+        }
     }
 
     /// Sets or clears the node nominated for a task.

@@ -103,6 +103,23 @@ struct Assembler<'a> {
     out: Assembled,
 }
 
+/// Where a PodGroup comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The objects have it, or make it as a controller would from theirs.
+    Manifest,
+    /// A controller makes it for one pod.
+    ForThePod,
+    /// Pods name it, and it is not there.
+    Unknown,
+}
+
+impl Origin {
+    fn of_announced(announced: bool) -> Self {
+        if announced { Self::Manifest } else { Self::Unknown }
+    }
+}
+
 enum Planned {
     Other(Happening),
     Job(Box<Submission>),
@@ -117,7 +134,7 @@ impl Assembler<'_> {
         group.phase = JobPhase::Pending;
         let at = self.submit_at(located);
         self.groups.insert((group.namespace.clone(), group.name.clone()), group.clone());
-        self.join(at, group, true, "PodGroup", Vec::new());
+        self.join(at, Origin::Manifest, group, "PodGroup", Vec::new());
     }
 
     fn object(&mut self, located: &Located<Object>) {
@@ -145,7 +162,8 @@ impl Assembler<'_> {
             None => return,
         };
         let kind = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app.kubernetes.io/component"));
-        self.join(at, group, announced, kind.map_or("Pod", String::as_str), vec![submitted]);
+        let origin = if group_of(pod).is_none() { Origin::ForThePod } else { Origin::of_announced(announced) };
+        self.join(at, origin, group, kind.map_or("Pod", String::as_str), vec![submitted]);
     }
 
     fn workload(&mut self, located: &Located<Object>, workload: &Workload) {
@@ -168,7 +186,7 @@ impl Assembler<'_> {
             let pods = (0..part.replicas)
                 .map(|i| Submitted { name: workload.pod_name(part, i).into(), ..first.clone() })
                 .collect();
-            self.join(at, group, announced, kind, pods);
+            self.join(at, Origin::of_announced(announced), group, kind, pods);
         }
     }
 
@@ -240,7 +258,7 @@ impl Assembler<'_> {
     }
 
     /// Adds pods to the submission of their PodGroup at this time.
-    fn join(&mut self, at: Time, group: PodGroupSpec, announced: bool, kind: &str, pods: Vec<Submitted>) {
+    fn join(&mut self, at: Time, origin: Origin, group: PodGroupSpec, kind: &str, pods: Vec<Submitted>) {
         let key = (at, group.namespace.clone(), group.name.clone());
         if let Some(Planned::Job(job)) = self.jobs.get(&key).map(|&i| &mut self.plan[i].1) {
             if job.kind == "PodGroup" {
@@ -250,7 +268,14 @@ impl Assembler<'_> {
             return;
         }
         self.jobs.insert(key, self.plan.len());
-        let submission = Submission { group, announced, joins: true, pods, kind: kind.to_owned() };
+        let submission = Submission {
+            group,
+            announced: origin != Origin::Unknown,
+            joins: true,
+            goes_with_pods: origin == Origin::ForThePod,
+            pods,
+            kind: kind.to_owned(),
+        };
         self.plan.push((at, Planned::Job(Box::new(submission))));
     }
 

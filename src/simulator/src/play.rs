@@ -102,6 +102,17 @@ fn report(world: &World, jobs: usize) -> Progress {
     }
 }
 
+/// Plans a whole workload at once; for those who drive the world themselves.
+pub fn plan(world: &mut World, workload: Workload) {
+    for event in cluster_of(&workload) {
+        world.plan(Time(0), Happening::Object(Box::new(event)));
+    }
+    let mut shapes = Shapes::default();
+    for job in &workload.jobs {
+        world.plan(Time(job.submit_ms), Happening::Submit(Box::new(shapes.submission(job))));
+    }
+}
+
 /// Submits jobs as their time comes, so that those far ahead take no memory.
 fn play_trace(
     workload: Workload,
@@ -235,7 +246,7 @@ impl Shapes {
             weight: 1,
             preemptable: None,
         };
-        Submission { group, announced: true, joins: false, pods, kind: String::new() }
+        Submission { group, announced: true, joins: false, goes_with_pods: false, pods, kind: String::new() }
     }
 
     fn shape(&mut self, job: &JobShape, role: &RoleShape, namespace: &Name, class: &Name) -> Arc<PodShape> {

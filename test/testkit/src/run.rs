@@ -43,7 +43,7 @@ pub fn run(cluster: ClusterState, registry: &Registry, conf: &str) -> Outcome {
     let mut searcher = Searcher::default();
     let mut session = Session::open(&mut cluster, &mut plugins, &mut reasons, &mut searcher, &names);
     for action in &mut actions {
-        action.execute(&mut session);
+        session.run(&mut **action);
     }
     let closed = session.close();
     assert_eq!(discrepancies(&cluster), [], "the books are off");

@@ -71,7 +71,8 @@ pub(super) fn build(scenario: &Scenario, config_file: Option<(String, String)>) 
     setup.bind_latency_ms = duration(&scenario.bind_latency, "bindLatency")?.unwrap_or(0);
     setup.start_latency_ms = duration(&scenario.start_latency, "startLatency")?.unwrap_or(0);
     setup.evict_grace_ms = duration(&scenario.evict_grace, "evictGrace")?.unwrap_or(0);
-    setup.configuration = scenario.config.clone().map(|text| ("config".to_owned(), text)).or(config_file);
+    let own = scenario.config.as_ref().map(|text| ("config".to_owned(), text.value.clone()));
+    setup.configuration = own.or(config_file);
     let until = duration(&scenario.until, "until")?.map(Time);
 
     let mut happenings = builder.cluster(scenario)?;
@@ -326,7 +327,14 @@ impl Builder {
             });
             pods.extend(self.pods_of(job, role, names.map(Name::from).collect(), Some(name))?.0);
         }
-        Ok(Happening::Submit(Box::new(Submission { group, announced: true, joins: false, pods, kind: String::new() })))
+        Ok(Happening::Submit(Box::new(Submission {
+            group,
+            announced: true,
+            joins: false,
+            goes_with_pods: false,
+            pods,
+            kind: String::new(),
+        })))
     }
 
     fn pod(&mut self, job: &JobEntry) -> Result<Happening, String> {
@@ -343,7 +351,16 @@ impl Builder {
         if let Some(queue) = &job.queue {
             group.queue = queue.into();
         }
-        Ok(Happening::Submit(Box::new(Submission { group, announced: true, joins: false, pods, kind: String::new() })))
+        // Volcano's controller makes PodGroups for pods of its own scheduler only.
+        let announced = pods.iter().all(|pod| pod.ours);
+        Ok(Happening::Submit(Box::new(Submission {
+            group,
+            announced,
+            joins: false,
+            goes_with_pods: true,
+            pods,
+            kind: String::new(),
+        })))
     }
 
     /// Equal pods under these names, and the pod that they are made from.

@@ -25,7 +25,7 @@ pub(super) struct Scenario {
     pub(super) bind_latency: Option<Spanned<Written>>,
     pub(super) start_latency: Option<Spanned<Written>>,
     pub(super) evict_grace: Option<Spanned<Written>>,
-    pub(super) config: Option<String>,
+    pub(super) config: Option<Spanned<String>>,
     pub(super) config_file: Option<String>,
     pub(super) profiles: Option<String>,
     #[serde(default)]

@@ -144,7 +144,11 @@ fn run_once(
     if let Some((name, text)) = &built.setup.configuration {
         // A scenario is about a configuration that works; one that does not is a mistake of the file.
         krafla_engine::Configuration::read(text, name, &registry())
-            .map_err(|problems| unreadable(format!("config: {}", problems.join("\n"))))?;
+            .map_err(|problems| {
+                let why = problems.join("\n");
+                let wrong = scenario.config.as_ref().map(|config| at(config, "config", &why));
+                wrong_at(file, &wrong.unwrap_or_else(|| format!("configFile: {why}").into()))
+            })?;
     }
     let mut world = World::new(built.setup.clone(), registry);
     let until = built.until;

@@ -14,7 +14,7 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 impl World {
     pub(super) fn submit(&mut self, submission: Submission) {
-        let Submission { mut group, announced, joins, pods, kind } = submission;
+        let Submission { mut group, announced, joins, goes_with_pods, pods, kind } = submission;
         let existing = self.store.job_named(&group.namespace, &group.name).filter(|job| !self.store.jobs[*job].deleted);
         let job = match existing {
             Some(job) if joins => {
@@ -32,6 +32,7 @@ impl World {
                 group.created = self.now;
                 group.uid = format!("{}/{}#{}", group.namespace, group.name, self.store.jobs.len()).into();
                 let job = self.store.add_job(&group, announced, kind, self.now);
+                self.store.jobs[job].goes_with_pods = goes_with_pods;
                 if announced {
                     self.tell(Event::PodGroup(group));
                 }
@@ -114,8 +115,19 @@ impl World {
         let owner = &self.store.jobs[pod.job];
         if pod.life.controller == Controller::Recreate && !owner.deleted {
             self.plan(self.now + RECREATE_MS, Happening::Recreate { pod: index });
+        } else if owner.goes_with_pods {
+            self.forget_group_without_pods(index);
         } else if owner.alive == 0 && owner.finished.is_none() && self.setup.collect_finished {
             self.collect(self.store.pods[index].job);
+        }
+    }
+
+    /// A pod is gone: a PodGroup that was made for it goes with it.
+    pub(super) fn forget_group_without_pods(&mut self, index: usize) {
+        let owner = self.store.pods[index].job;
+        let job = &self.store.jobs[owner];
+        if job.goes_with_pods && !job.deleted && job.pods.iter().all(|pod| self.store.pods[*pod].gone) {
+            self.forget_group(owner);
         }
     }
 
@@ -212,6 +224,7 @@ impl World {
             Event::Quota(quota) => {
                 let namespace = quota.namespace.clone();
                 self.store.quotas.insert((namespace.clone(), quota.name.clone()), quota.clone());
+                self.tell(event.clone());
                 self.recount_quotas(&namespace);
                 return;
             }

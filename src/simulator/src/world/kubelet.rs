@@ -169,7 +169,9 @@ impl World {
         self.changes.push((index, PodChange::Gone));
         let uid = self.store.pods[index].spec.uid.clone();
         self.tell(Event::PodGone(uid));
-        if !was_over {
+        if was_over {
+            self.forget_group_without_pods(index);
+        } else {
             self.after_loss(index);
         }
     }

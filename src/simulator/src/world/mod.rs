@@ -340,7 +340,10 @@ impl World {
         match effect {
             Effect::Bind { pod, node } => self.bind_called(&pod.uid, node),
             Effect::Evict { pod, .. } => self.evict_called(&pod.uid),
-            Effect::JobStatus { namespace, name, phase, .. } => self.store.set_phase(&namespace, &name, phase),
+            Effect::JobStatus { namespace, name, phase, .. } => {
+                self.store.set_phase(&namespace, &name, phase);
+                self.recount_quotas(&namespace);
+            }
             Effect::JobCondition { .. } => {}
             Effect::Event { about, reason, .. } => {
                 let reasons = self.emitted.entry(about).or_default();

@@ -55,6 +55,8 @@ pub struct Submission {
     pub announced: bool,
     /// Whether pods for a PodGroup that exists already join it; otherwise a second one of the name is a mistake.
     pub joins: bool,
+    /// Whether the PodGroup was made by a controller for pods without one, and goes with the last of them.
+    pub goes_with_pods: bool,
     /// Its pods.
     pub pods: Vec<Submitted>,
     /// What kind of application it is, for reports; empty if unknown.

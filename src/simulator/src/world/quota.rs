@@ -6,6 +6,8 @@ use super::World;
 
 impl World {
     /// Recounts the quotas of a namespace from its pods that have not ended, and tells of those that differ.
+    ///
+    /// Pods of a job that stands at the door do not count: Volcano's controllers make them once it was let in.
     /// Cost: nothing for a namespace without a quota, else linear in pods ever made.
     pub(super) fn recount_quotas(&mut self, namespace: &Name) {
         let first = (namespace.clone(), Name::default());
@@ -15,7 +17,11 @@ impl World {
             let mut used = Amounts::default();
             let hard = self.store.quotas[&key].hard.clone();
             for (resource, _) in hard.iter() {
-                let pods = self.store.pods.iter().filter(|pod| !pod.is_over() && pod.spec.namespace() == namespace);
+                let pods = self.store.pods.iter().filter(|pod| {
+                    !pod.is_over()
+                        && pod.spec.namespace() == namespace
+                        && (pod.spec.node.is_some() || !self.store.jobs[pod.job].is_at_the_door())
+                });
                 let amount: i64 = match resource.as_str() {
                     "pods" | "count/pods" => pods.map(|_| 1).sum(),
                     name => {
@@ -25,7 +31,7 @@ impl World {
                 };
                 used.set_amount(resource, amount);
             }
-            if let Some(quota) = self.store.quotas.get_mut(&key) {
+            if let Some(quota) = self.store.quotas.get_mut(&key).filter(|quota| quota.used != used) {
                 quota.used = used;
                 let event = Event::Quota(quota.clone());
                 self.tell(event);

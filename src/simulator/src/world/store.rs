@@ -71,8 +71,17 @@ pub struct Job {
     pub evictions: u32,
     /// Whether it was deleted.
     pub deleted: bool,
+    /// Whether its PodGroup goes with the last of its pods.
+    pub(super) goes_with_pods: bool,
     /// Whether its PodGroup is in the API.
     pub(super) group: Option<PodGroupSpec>,
+}
+
+impl Job {
+    /// Whether it has not been let into its queue.
+    pub(super) fn is_at_the_door(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| group.phase == JobPhase::Pending)
+    }
 }
 
 /// Everything in the API.
@@ -140,6 +149,7 @@ impl Store {
             alive: 0,
             evictions: 0,
             deleted: false,
+            goes_with_pods: false,
             group: announced.then(|| group.clone()),
         });
         index

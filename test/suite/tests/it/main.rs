@@ -1,0 +1,8 @@
+//! One binary for all of them: linking is what tests cost.
+
+mod engine;
+mod journal;
+mod random_runs;
+mod scenarios;
+mod search;
+mod traces;

@@ -1,0 +1,49 @@
+//! Real traces, where they are: `KRAFLA_DATA` names the folder that holds them. Without it these tests say so and pass.
+
+use std::path::PathBuf;
+
+use krafla_simulator::play::{Play, play};
+use krafla_simulator::report::summary::{Summary, summarize};
+use krafla_simulator::trace::{Kind, load, options::Options};
+use krafla_simulator::world::Setup;
+use krafla_test_suite::registry;
+
+const FIFO: &str = include_str!("../../../../conf/presets/fifo.conf");
+
+fn data(path: &str) -> Option<PathBuf> {
+    let file = std::env::var_os("KRAFLA_DATA").map(|folder| PathBuf::from(folder).join(path)).filter(|file| file.exists());
+    if file.is_none() {
+        eprintln!("NOT TESTED: {path} is not there; set KRAFLA_DATA to the folder of traces");
+    }
+    file
+}
+
+fn simulate(kind: Kind, path: &str, conf: &str, warmup: f64) -> Option<Summary> {
+    let workload = load(kind, &data(path)?, &Options::default()).expect("the trace loads");
+    let mut setup = Setup {
+        configuration: Some(("test.conf".to_owned(), conf.to_owned())),
+        collect_finished: true,
+        ..Setup::default()
+    };
+    setup.engine.events = false;
+    let (_, record) = play(Play::Trace(workload), setup, None, registry, |_| {}, &mut |_| {});
+    Some(summarize(&record, warmup))
+}
+
+/// First come, first served, skipping what does not fit: a mean wait of 96.7 minutes and a mean bounded slowdown of
+/// 71.9, as an independent simulation of the same log found.
+#[test]
+fn kth_sp2_waits_as_long_as_in_an_independent_simulation() {
+    let Some(summary) = simulate(Kind::Swf, "swf/KTH-SP2.swf", FIFO, 0.01) else { return };
+    let near = |is: f64, wanted: f64| (is / wanted - 1.0).abs() < 0.02;
+    assert_eq!((summary.jobs, summary.finished), (28_489, 28_489));
+    assert!(near(summary.mean_wait_seconds / 60.0, 96.7), "{} minutes", summary.mean_wait_seconds / 60.0);
+    assert!(near(summary.mean_bounded_slowdown, 71.9), "{}", summary.mean_bounded_slowdown);
+}
+
+#[test]
+fn philly_runs_to_its_end_with_virtual_clusters_as_queues() {
+    let conf = include_str!("../../../../conf/presets/volcano-builtin.conf");
+    let Some(summary) = simulate(Kind::Philly, "philly/philly_jobs.csv", conf, 0.0) else { return };
+    assert_eq!((summary.jobs, summary.finished, summary.pending), (82_247, 82_247, 0));
+}
