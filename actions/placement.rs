@@ -28,12 +28,7 @@ impl Attempt {
     /// Why the job stays, in the words of the first task that could not be placed.
     pub(crate) fn reason(&self, placed: u32, needed: u32) -> Option<Reason> {
         if let Some((_, refusals)) = &self.first {
-            let refusals = refusals.clone();
-            return Some(match refusals.nearest {
-                // An empty cluster has too little of everything.
-                None if refusals.nodes > 0 => Reason::NoNodeFits { placed, needed, refusals },
-                _ => Reason::NotEnoughResources { placed, needed, refusals },
-            });
+            return Some(Reason::refused_by_nodes(placed, needed, refusals.clone()));
         }
         self.held_back.as_ref().map(|(_, reason)| reason.clone())
     }

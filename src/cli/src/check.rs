@@ -15,7 +15,9 @@ use crate::registry::registry;
 /// Takes Volcano's `scheduler.conf` as it is, bare or in the ConfigMap that wraps it. Each problem is shown in its
 /// place. Exits 0 if there are only warnings, 1 if a file is refused, 2 if one cannot be read.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  krafla check scheduler.conf\n  krafla check --quiet configmap.yaml other.conf\n  kubectl get configmap volcano-scheduler-configmap -n volcano-system -o yaml | krafla check -")]
+#[command(
+    after_help = "Examples:\n  krafla check scheduler.conf\n  krafla check --quiet configmap.yaml other.conf\n  kubectl get configmap volcano-scheduler-configmap -n volcano-system -o yaml | krafla check -"
+)]
 pub(crate) struct Arguments {
     /// The files; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]

@@ -14,7 +14,8 @@ impl Line {
     /// A line for a run.
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
-        let style = ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let style =
+            ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
         bar.set_style(style);
         bar.enable_steady_tick(Duration::from_millis(200));
         Self { bar }
@@ -25,7 +26,9 @@ impl Line {
         let Progress { submitted, jobs, finished, now, cycles } = progress;
         // Words are made only as often as they can be drawn.
         if cycles % 64 == 0 || submitted == jobs {
-            self.bar.set_message(format!("{now} of virtual time: {submitted} of {jobs} jobs submitted, {finished} ended, {cycles} cycles"));
+            self.bar.set_message(format!(
+                "{now} of virtual time: {submitted} of {jobs} jobs submitted, {finished} ended, {cycles} cycles"
+            ));
         }
     }
 

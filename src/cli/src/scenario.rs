@@ -14,7 +14,9 @@ use crate::registry::registry;
 /// Prints one line a scenario, and what was wanted and what came instead for each miss. Exits 0 if all held, 1 if one
 /// missed, 2 if a file could not be read.
 #[derive(Args)]
-#[command(after_help = "Example:\n  krafla scenario test/scenarios\n\nA scenario:\n  scenario: a-gang-waits\n  cluster: {nodes: [{name: n, count: 2, cpu: 4}]}\n  timeline:\n  - {at: 0s, submit: {job: a, replicas: 3, minMember: 3, request: {cpu: 4}, runtime: 60s}}\n  expect:\n  - {at: 0s, job: a, bound: 0, reason: NotEnoughResources}")]
+#[command(
+    after_help = "Example:\n  krafla scenario test/scenarios\n\nA scenario:\n  scenario: a-gang-waits\n  cluster: {nodes: [{name: n, count: 2, cpu: 4}]}\n  timeline:\n  - {at: 0s, submit: {job: a, replicas: 3, minMember: 3, request: {cpu: 4}, runtime: 60s}}\n  expect:\n  - {at: 0s, job: a, bound: 0, reason: NotEnoughResources}"
+)]
 pub(crate) struct Arguments {
     /// Scenario files, or folders of them.
     #[arg(required = true, value_name = "FILE")]

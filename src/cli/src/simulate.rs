@@ -194,12 +194,7 @@ fn manifests(title: String, files: &[(String, String)]) -> Play {
         problems.extend(read.problems);
     }
     let assembled = assemble_files(objects, problems, &mut Converter::new());
-    Play::Manifests {
-        title,
-        happenings: assembled.happenings,
-        notes: assembled.notes,
-        problems: assembled.problems,
-    }
+    Play::Manifests { title, happenings: assembled.happenings, notes: assembled.notes, problems: assembled.problems }
 }
 
 /// Reads a file, or the manifests of a folder and of those in it, in name order.
@@ -334,7 +329,8 @@ fn show(settings: &Settings, record: &Record, started: &Started) -> anyhow::Resu
 
 /// What the run cost, in a line.
 fn cost(record: &Record, timing: &Timing) -> String {
-    let memory = timing.peak_memory_bytes.map_or_else(String::new, |bytes| format!(", {} MiB at the peak", bytes >> 20));
+    let memory =
+        timing.peak_memory_bytes.map_or_else(String::new, |bytes| format!(", {} MiB at the peak", bytes >> 20));
     format!(
         "{} jobs, {} of virtual time, {} cycles, {} decisions in {:.2} s of wall time: {:.0} decisions a second{memory}",
         record.jobs.len(),

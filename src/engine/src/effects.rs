@@ -1,9 +1,9 @@
 //! From decisions and changes of the books to effects: what is written, and only when it differs from what was.
 
+use krafla_framework::Reasons;
 use krafla_framework::effect::{Decision, Effect, EvictionCertificate, PodRef, Subject};
 use krafla_framework::phase::phase_of;
 use krafla_framework::session_plugin::JobCondition;
-use krafla_framework::Reasons;
 use krafla_model::ids::IdVec;
 use krafla_model::{ClusterState, JobId, JobPhase, Name, TaskId, TaskStatus};
 
@@ -95,7 +95,8 @@ pub(crate) fn carry_out(cluster: &ClusterState, decisions: &[Decision], events: 
         match decision {
             Decision::Bind(task) => {
                 if let Some(node) = cluster.task(*task).node() {
-                    effects.push(Effect::Bind { pod: pod_ref(cluster, *task), node: cluster.node(node).name().clone() });
+                    effects
+                        .push(Effect::Bind { pod: pod_ref(cluster, *task), node: cluster.node(node).name().clone() });
                 }
             }
             Decision::Evict(task, certificate) => {

@@ -187,7 +187,8 @@ impl Engine {
                 step.problems.extend(problems);
                 let after = subject.and_then(|uid| self.status_of(&uid));
                 // A pod that goes on along its way, or that was bound by us, gives a session nothing to do.
-                let calm = matches!((before, after), (Some(b), Some(a)) if a.is_allocated() && (b.is_allocated() || b == a));
+                let calm =
+                    matches!((before, after), (Some(b), Some(a)) if a.is_allocated() && (b.is_allocated() || b == a));
                 self.stirred |= !calm;
             }
             Input::Outcome(outcome) => self.take_in_outcome(outcome, step),

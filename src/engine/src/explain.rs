@@ -32,16 +32,16 @@ pub(crate) fn complete(cluster: &ClusterState, reasons: &mut Reasons, actions: &
             } else {
                 None
             };
-            if let Some(reason) = reason {
-                if reasons.set_job(id, reason, now) {
-                    newly.push(id);
-                }
+            if let Some(reason) = reason
+                && reasons.set_job(id, reason, now)
+            {
+                newly.push(id);
             }
         }
-        if job.is_pending() {
-            if let Some(queue) = job.queue {
-                *ahead.entry(queue).or_default() += 1;
-            }
+        if job.is_pending()
+            && let Some(queue) = job.queue
+        {
+            *ahead.entry(queue).or_default() += 1;
         }
         if gated > 0 || reasons.job(id).is_none() {
             for task in job.tasks() {

@@ -4,6 +4,10 @@ use krafla_model::{Event, Name};
 use serde::{Deserialize, Serialize};
 
 /// One thing that the engine is told.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all of them are events; a box would cost one more allocation each"
+)]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Input {
     /// The cluster has changed.

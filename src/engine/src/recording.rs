@@ -134,7 +134,8 @@ pub fn replay(recording: impl BufRead, registry: Registry) -> Result<Replay, Rec
         replay.effects += step.effects.len() as u64;
         if step.effects != line.effects {
             let at = step.effects.iter().zip(&line.effects).take_while(|(new, old)| new == old).count();
-            let text = |effects: &[Effect]| effects.get(at).map_or("nothing".to_owned(), |effect| format!("{effect:?}"));
+            let text =
+                |effects: &[Effect]| effects.get(at).map_or("nothing".to_owned(), |effect| format!("{effect:?}"));
             replay.difference = Some(Difference {
                 line: lines.number,
                 now: line.now,

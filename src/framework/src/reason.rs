@@ -20,7 +20,7 @@ pub enum Reason {
         /// Members that the gang needs.
         needed: u32,
         /// What the nodes said to the first member that found none.
-        refusals: Refusals,
+        refusals: Box<Refusals>,
     },
     /// Too few members found a node, for reasons other than resources.
     NoNodeFits {
@@ -29,7 +29,7 @@ pub enum Reason {
         /// Members that the gang needs.
         needed: u32,
         /// What the nodes said.
-        refusals: Refusals,
+        refusals: Box<Refusals>,
     },
     /// The whole cluster has too little free for the gang's minimum, whatever the placement.
     ClusterTooFull {
@@ -188,6 +188,15 @@ impl fmt::Display for Shortage {
 }
 
 impl Reason {
+    /// Why members found no node: for want of a resource if any node lacked one, or there is no node at all.
+    pub fn refused_by_nodes(placed: u32, needed: u32, refusals: Refusals) -> Self {
+        let refusals = Box::new(refusals);
+        match refusals.nearest {
+            None if refusals.nodes > 0 => Self::NoNodeFits { placed, needed, refusals },
+            _ => Self::NotEnoughResources { placed, needed, refusals },
+        }
+    }
+
     /// The stable code, for machines.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -224,7 +233,10 @@ impl fmt::Display for Reason {
                 "the cluster is too full for the {needed} members that the gang needs: {shortage}; waits for running pods to end or for new nodes"
             ),
             Self::NotEnoughTasks { valid, min } => {
-                write!(f, "not enough valid tasks for gang-scheduling, valid: {valid}, min: {min}; waits for its pods to be made")
+                write!(
+                    f,
+                    "not enough valid tasks for gang-scheduling, valid: {valid}, min: {min}; waits for its pods to be made"
+                )
             }
             Self::NotEnoughPodsOfTask { role, valid, min } => {
                 write!(f, "not enough valid pods of task `{role}` for gang-scheduling, valid: {valid}, min: {min}")

@@ -175,13 +175,7 @@ impl Searcher {
     }
 
     /// Scores of `nodes`, in their order: what [`Self::find`] chooses by.
-    pub fn scores(
-        &mut self,
-        profile: &Profile,
-        cluster: &ClusterState,
-        task: TaskId,
-        nodes: &[NodeId],
-    ) -> &[f64] {
+    pub fn scores(&mut self, profile: &Profile, cluster: &ClusterState, task: TaskId, nodes: &[NodeId]) -> &[f64] {
         self.totals.clear();
         self.totals.resize(nodes.len(), 0.0);
         for &i in &profile.scorers {
@@ -234,9 +228,7 @@ impl Searcher {
                     nodes.sort_unstable();
                     narrowed = Some(match narrowed {
                         None => nodes,
-                        Some(before) => {
-                            before.into_iter().filter(|node| nodes.binary_search(node).is_ok()).collect()
-                        }
+                        Some(before) => before.into_iter().filter(|node| nodes.binary_search(node).is_ok()).collect(),
                     });
                 }
             }
@@ -298,8 +290,12 @@ fn room_for(cluster: &ClusterState, shape: &Shape, id: NodeId, limits: SearchLim
     match short {
         Some(short) if short.asked > short.limit => Err(Verdict::Unresolvable(Why::Short(short))),
         Some(short) => Err(Verdict::Unschedulable(Why::Short(short))),
-        None if !unpromised => Err(Verdict::Unschedulable(Why::Says("node(s) had promised what is free to a waiting pod"))),
-        None if limits.may_start => Err(Verdict::Unschedulable(Why::Says("node(s) had no GPU device with enough left"))),
+        None if !unpromised => {
+            Err(Verdict::Unschedulable(Why::Says("node(s) had promised what is free to a waiting pod")))
+        }
+        None if limits.may_start => {
+            Err(Verdict::Unschedulable(Why::Says("node(s) had no GPU device with enough left")))
+        }
         None => Err(Verdict::Unschedulable(Why::Says("nothing is being released on the node(s)"))),
     }
 }

@@ -165,10 +165,10 @@ impl<'a> Session<'a> {
     pub fn find_node(&mut self, task: TaskId, limits: SearchLimits) -> Found {
         let nominated = self.cluster.task(task).nominated.as_deref().and_then(|name| self.cluster.find_node(name));
         let profile = self.plugins.profile();
-        if let Some(node) = nominated {
-            if let Ok(room) = self.searcher.verdict(profile, self.cluster, task, node, limits) {
-                return Found::Node { node, room, score: 0.0 };
-            }
+        if let Some(node) = nominated
+            && let Ok(room) = self.searcher.verdict(profile, self.cluster, task, node, limits)
+        {
+            return Found::Node { node, room, score: 0.0 };
         }
         self.searcher.find_anywhere(profile, self.cluster, task, limits)
     }

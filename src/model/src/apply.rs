@@ -160,10 +160,10 @@ impl ClusterState {
         }
         self.leave_home(id);
         let node = spec.node.as_ref().and_then(|name| self.find_node(name));
-        if let (Some(name), None) = (&spec.node, node) {
-            if !status.is_finished() {
-                self.homeless.entry(name.clone()).or_default().insert(id);
-            }
+        if let (Some(name), None) = (&spec.node, node)
+            && !status.is_finished()
+        {
+            self.homeless.entry(name.clone()).or_default().insert(id);
         }
         let devices = if now.node == node && node.is_some() {
             now.devices
@@ -245,7 +245,6 @@ impl ClusterState {
             self.room_version += 1; // its id will mean another shape
         }
     }
-
 }
 
 /// Where a pod says that it is.

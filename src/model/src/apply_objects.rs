@@ -130,10 +130,10 @@ impl ClusterState {
         let queue = self.find_queue(&spec.queue);
         let priority = self.priority_classes.value(&spec.priority_class);
         // The same name with another UID is another PodGroup; its pods are found again by name.
-        if let Some(&old) = self.job_by_key.get(&key) {
-            if self.jobs[old].spec.uid != spec.uid {
-                self.remove_pod_group(&key.0, &key.1);
-            }
+        if let Some(&old) = self.job_by_key.get(&key)
+            && self.jobs[old].spec.uid != spec.uid
+        {
+            self.remove_pod_group(&key.0, &key.1);
         }
         let Some(&id) = self.job_by_key.get(&key) else {
             let phase = spec.phase;
@@ -265,8 +265,12 @@ impl ClusterState {
                 });
                 self.queue_by_name.insert(name.clone(), id);
                 self.rebuild_queue_tree(problems);
-                let homeless: Vec<JobId> =
-                    self.jobs.iter().filter(|(_, job)| job.queue.is_none() && job.spec.queue == name).map(|(id, _)| id).collect();
+                let homeless: Vec<JobId> = self
+                    .jobs
+                    .iter()
+                    .filter(|(_, job)| job.queue.is_none() && job.spec.queue == name)
+                    .map(|(id, _)| id)
+                    .collect();
                 for job in homeless {
                     self.enter_queue(job, Some(id));
                 }
@@ -301,7 +305,10 @@ impl ClusterState {
             let spec = &self.queues[id].spec;
             problems.push(Problem {
                 object: format!("queue {}", spec.name),
-                message: format!("is its own ancestor through parent `{}`; it stands alone until that is mended", spec.parent),
+                message: format!(
+                    "is its own ancestor through parent `{}`; it stands alone until that is mended",
+                    spec.parent
+                ),
             });
         }
         for (id, queue) in self.queues.iter_mut() {

@@ -60,8 +60,11 @@ impl Devices {
                 Some(SmallVec::from_elem((device, milli), 1))
             }
             DeviceRequest::Whole(n) => {
-                let free: SmallVec<[DeviceShare; 1]> =
-                    indexed().filter(|(_, used)| *used == 0).take(n as usize).map(|(device, _)| (device, WHOLE)).collect();
+                let free: SmallVec<[DeviceShare; 1]> = indexed()
+                    .filter(|(_, used)| *used == 0)
+                    .take(n as usize)
+                    .map(|(device, _)| (device, WHOLE))
+                    .collect();
                 (free.len() == n as usize).then_some(free)
             }
         }

@@ -238,9 +238,10 @@ impl Job {
 
     /// Whether the minimum is placed. Pending tasks that ask for nothing count as placed.
     pub fn is_ready(&self) -> bool {
-        self.n_ready() + self.books.pending_best_effort >= self.min_available() && self.roles_reach(|role| {
-            role.counts.sum(|s| s.is_allocated() || s == TaskStatus::Succeeded) + role.pending_best_effort
-        })
+        self.n_ready() + self.books.pending_best_effort >= self.min_available()
+            && self.roles_reach(|role| {
+                role.counts.sum(|s| s.is_allocated() || s == TaskStatus::Succeeded) + role.pending_best_effort
+            })
     }
 
     /// Whether the minimum is placed or promised.

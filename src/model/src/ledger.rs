@@ -38,7 +38,8 @@ impl ClusterState {
         let (from, room_before) = (self.tasks[id].place(), self.room_version);
         self.uncharge(id);
         // A task that goes on along its way on its node gives no room back.
-        if from.node == to.node && from.status.is_allocated() && to.status.is_allocated() && from.devices == to.devices {
+        if from.node == to.node && from.status.is_allocated() && to.status.is_allocated() && from.devices == to.devices
+        {
             self.room_version = room_before;
         }
         let task = &mut self.tasks[id];
@@ -180,8 +181,8 @@ impl ClusterState {
 
     /// A node's books, recomputed from the tasks that name it. `tasks` must hold all of those.
     pub(crate) fn recount_node(&self, id: NodeId, tasks: &[TaskId]) -> NodeBooks {
-        let mut books = NodeBooks::default();
-        books.devices = crate::devices::Devices::idle(self.nodes[id].spec.gpu_devices);
+        let devices = crate::devices::Devices::idle(self.nodes[id].spec.gpu_devices);
+        let mut books = NodeBooks { devices, ..NodeBooks::default() };
         for &task in tasks {
             if self.tasks[task].node == Some(id) {
                 charge_node(&mut books, task, &self.tasks[task], self.shapes.get(self.tasks[task].shape));
@@ -287,4 +288,3 @@ impl std::fmt::Display for Discrepancy {
         write!(f, "{}: the book says {}, the pods say {}", self.object, self.kept, self.recounted)
     }
 }
-

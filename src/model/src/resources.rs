@@ -287,11 +287,7 @@ impl Resources {
     }
 
     /// Every dimension that [`Self::first_over`] could name.
-    pub fn all_over<'a>(
-        &'a self,
-        used: &'a Self,
-        ceiling: &'a impl Ceiling,
-    ) -> impl Iterator<Item = Shortfall> + 'a {
+    pub fn all_over<'a>(&'a self, used: &'a Self, ceiling: &'a impl Ceiling) -> impl Iterator<Item = Shortfall> + 'a {
         self.iter().filter_map(move |(id, asked)| over(id, asked, used.get(id), ceiling))
     }
 
@@ -339,9 +335,7 @@ impl fmt::Debug for Resources {
 
 fn over(id: ResourceId, asked: i64, used: i64, ceiling: &impl Ceiling) -> Option<Shortfall> {
     match ceiling.ceiling(id) {
-        Limit::To(limit) if used.saturating_add(asked) > limit => {
-            Some(Shortfall { resource: id, asked, used, limit })
-        }
+        Limit::To(limit) if used.saturating_add(asked) > limit => Some(Shortfall { resource: id, asked, used, limit }),
         _ => None,
     }
 }
@@ -498,7 +492,10 @@ mod tests {
         limits.set(ResourceId::GPU, 0);
         let nothing = Resources::default();
         assert_eq!(cpu_gpu(5, 0).first_over(&nothing, &limits), None, "absent dimensions are not compared");
-        assert_eq!(cpu_gpu(5, 1).first_over(&nothing, &limits).map(|s| (s.resource, s.limit)), Some((ResourceId::GPU, 0)));
+        assert_eq!(
+            cpu_gpu(5, 1).first_over(&nothing, &limits).map(|s| (s.resource, s.limit)),
+            Some((ResourceId::GPU, 0))
+        );
         assert_eq!(cpu_gpu(i64::MAX, 0).first_over(&nothing, &limits), None, "unlimited");
         assert_eq!(cpu_gpu(1, 0).first_over(&nothing, &nothing).map(|s| s.limit), Some(0), "stock that is not there");
     }

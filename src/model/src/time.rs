@@ -54,8 +54,8 @@ pub fn format_ms(ms: i64) -> String {
     let ms = ms.unsigned_abs();
     let (s, m, h, d) = (ms / 1000, ms / 60_000, ms / 3_600_000, ms / 86_400_000);
     match () {
-        () if ms % 1000 != 0 && ms < 1000 => format!("{sign}{ms}ms"),
-        () if ms % 1000 != 0 && s < 60 => {
+        () if !ms.is_multiple_of(1000) && ms < 1000 => format!("{sign}{ms}ms"),
+        () if !ms.is_multiple_of(1000) && s < 60 => {
             let text = format!("{}.{:03}", s, ms % 1000);
             format!("{sign}{}s", text.trim_end_matches('0'))
         }

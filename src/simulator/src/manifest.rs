@@ -67,7 +67,8 @@ fn assemble_all(
         out: Assembled::default(),
     };
     for problem in problems {
-        let list = if problem.severity == Severity::Error { &mut assembler.out.problems } else { &mut assembler.out.notes };
+        let list =
+            if problem.severity == Severity::Error { &mut assembler.out.problems } else { &mut assembler.out.notes };
         list.push(problem.to_string());
     }
     // PodGroups first: pods may stand before theirs.
@@ -212,7 +213,8 @@ impl Assembler<'_> {
                 return Some((group, true));
             }
             if self.complete {
-                let message = format!("names the PodGroup `{name}`, which is not among the objects; its pods will wait for it");
+                let message =
+                    format!("names the PodGroup `{name}`, which is not among the objects; its pods will wait for it");
                 self.out.problems.push(format!("{}:{}: {message}", located.file, located.line));
             }
             let (group, _) = self.converter.implicit_group(pod, owner);

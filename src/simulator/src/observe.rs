@@ -6,9 +6,7 @@ use krafla_engine::CycleReport;
 use krafla_model::resources::{GPU_NAME, ratio};
 use krafla_model::{Name, ResourceId, TaskStatus, Time};
 
-use crate::record::{
-    JobRecord, JobState, MAX_SPANS, NodeRecord, QueueRecord, Record, Sample, Span,
-};
+use crate::record::{JobRecord, JobState, MAX_SPANS, NodeRecord, QueueRecord, Record, Sample, Span};
 use crate::world::{Job, Observer, PodChange, World};
 
 /// Samples that are kept; when there are twice as many, every second one goes.
@@ -16,13 +14,16 @@ const SAMPLES: usize = 1_000;
 /// Nodes that are named for one job.
 const MOST_NODES_NAMED: usize = 16;
 
+/// Share and due of each queue.
+type Shares = BTreeMap<Name, (f64, Option<f64>)>;
+
 /// The record in the making.
 pub(crate) struct Recording {
     record: Record,
     /// Sums over time of each queue's share and due, in milliseconds.
     sums: BTreeMap<Name, (f64, f64, bool)>,
     /// Samples by queue name, brought into the order of the record's queues at the end.
-    samples: Vec<(Sample, BTreeMap<Name, (f64, Option<f64>)>)>,
+    samples: Vec<(Sample, Shares)>,
     /// Least time between two samples, in milliseconds.
     stride_ms: i64,
     open: BTreeMap<usize, usize>,
@@ -96,9 +97,7 @@ impl Recording {
                 .find_job(&job.namespace, &job.name)
                 .filter(|_| !job.deleted && job.finished.is_none())
                 .and_then(|id| world.engine().reasons().job(id))
-                .map(|standing| {
-                    (standing.reason.code().to_owned(), standing.reason.to_string(), standing.since.0)
-                });
+                .map(|standing| (standing.reason.code().to_owned(), standing.reason.to_string(), standing.since.0));
             let used = self.nodes_of_job.get(&index);
             let on_nodes = used.into_iter().flatten().take(MOST_NODES_NAMED).map(ToString::to_string).collect();
             jobs.push(job_record(world, job, &queues, waiting, on_nodes));
@@ -112,12 +111,7 @@ impl Recording {
         let cluster = world.engine().cluster();
         let weight = cluster.find_queue(name).map_or(1, |id| cluster.queue(id).spec.weight);
         let mean = |sum: f64| if end > 0 { sum / millis(end) } else { 0.0 };
-        QueueRecord {
-            name: name.to_string(),
-            weight,
-            mean_share: mean(share),
-            mean_due: says.then(|| mean(due)),
-        }
+        QueueRecord { name: name.to_string(), weight, mean_share: mean(share), mean_due: says.then(|| mean(due)) }
     }
 
     /// Every node that there is or that was used, in name order; the spans follow.
@@ -181,7 +175,7 @@ impl Recording {
     }
 
     /// Share and due of each queue that holds or is due something.
-    fn shares(&self, world: &World) -> BTreeMap<Name, (f64, Option<f64>)> {
+    fn shares(&self, world: &World) -> Shares {
         let (engine, cluster) = (world.engine(), world.engine().cluster());
         let total = &cluster.totals().allocatable;
         let share = |amounts: krafla_model::Resources| {

@@ -212,7 +212,8 @@ impl Shapes {
                 controller: if job.preemptible { Controller::Recreate } else { Controller::None },
             };
             for k in 0..role.replicas {
-                let name = if several { format!("{}-{}-{k}", job.name, role.name) } else { format!("{}-{k}", job.name) };
+                let name =
+                    if several { format!("{}-{}-{k}", job.name, role.name) } else { format!("{}-{k}", job.name) };
                 pods.push(Submitted {
                     name: name.into(),
                     shape: Arc::clone(&shape),
@@ -224,7 +225,8 @@ impl Shapes {
                 });
             }
             for (resource, amount) in shape.request.iter() {
-                let sum = minimum.get(resource).unwrap_or(0).saturating_add(amount.saturating_mul(i64::from(role.replicas)));
+                let sum =
+                    minimum.get(resource).unwrap_or(0).saturating_add(amount.saturating_mul(i64::from(role.replicas)));
                 minimum.set_amount(resource, sum);
             }
         }

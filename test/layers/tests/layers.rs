@@ -59,7 +59,11 @@ impl Graph {
     }
 
     fn id(&self, name: &str) -> &PackageId {
-        self.names.iter().find(|(_, known)| *known == name).map(|(id, _)| id).unwrap_or_else(|| panic!("no crate {name}"))
+        self.names
+            .iter()
+            .find(|(_, known)| *known == name)
+            .map(|(id, _)| id)
+            .unwrap_or_else(|| panic!("no crate {name}"))
     }
 
     fn direct(&self, name: &str) -> BTreeSet<&str> {

@@ -17,8 +17,8 @@ use super::summary::Summary;
 use super::svg::Chart;
 use super::timeline::{MAX_NODES, timeline};
 use super::waits::{WidthWaits, waits_by_width};
-use krafla_model::time::format_ms;
 use crate::record::{JobRecord, Record};
+use krafla_model::time::format_ms;
 
 const TEMPLATE: &str = include_str!("report.html");
 /// Rows of the tables of jobs: what one scrolls through; JSON has all.

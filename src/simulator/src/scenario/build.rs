@@ -51,16 +51,20 @@ pub(super) fn at<T>(part: &Spanned<T>, name: &str, why: &str) -> Wrong {
 
 /// Builds a scenario.
 pub(super) fn build(scenario: &Scenario, config_file: Option<(String, String)>) -> Result<Built, Wrong> {
-    let mut builder = Builder { converter: Converter::new(), nodes: BTreeMap::new(), queues: BTreeMap::new(), notes: Vec::new() };
+    let mut builder =
+        Builder { converter: Converter::new(), nodes: BTreeMap::new(), queues: BTreeMap::new(), notes: Vec::new() };
     if scenario.profiles.is_some() {
-        return Err("`profiles`: KubeSchedulerConfiguration is not read by this version; use `config`".to_owned().into());
+        return Err("`profiles`: KubeSchedulerConfiguration is not read by this version; use `config`"
+            .to_owned()
+            .into());
     }
     if !scenario.cluster.hypernodes.is_empty() {
         builder.notes.push("`cluster.hypernodes`: network topology is not modelled by this version".to_owned());
     }
     let mut setup = Setup::default();
     let duration = |text: &Option<Spanned<Written>>, key: &str| {
-        let read = |text: &Spanned<Written>| parse_duration(&text.value).map_err(|why| at(text, &format!("`{key}`"), &why));
+        let read =
+            |text: &Spanned<Written>| parse_duration(&text.value).map_err(|why| at(text, &format!("`{key}`"), &why));
         text.as_ref().map(read).transpose()
     };
     if let Some(period) = duration(&scenario.period, "period")? {
@@ -150,10 +154,14 @@ impl Builder {
         }
         if let Some(which) = &entry.delete {
             found.push(("delete", vec![(0, delete(which)?)]));
+            if let Some(node) = &which.node {
+                self.nodes.remove(node);
+            }
         }
         if let Some(which) = &entry.evict {
             let name = which.pod.as_deref().ok_or("`evict` names a pod: {pod: NAME}")?;
-            found.push(("evict", vec![(0, Happening::EvictFrom { namespace: namespace_of(which), name: name.into() })]));
+            found
+                .push(("evict", vec![(0, Happening::EvictFrom { namespace: namespace_of(which), name: name.into() })]));
         }
         if let Some(which) = &entry.ungate {
             found.push(("ungate", vec![(0, ungate(which)?)]));
@@ -203,6 +211,9 @@ impl Builder {
         names
             .into_iter()
             .map(|name| {
+                if self.nodes.contains_key(&name) {
+                    return Err(format!("there is a node `{name}` already; to change it, use node"));
+                }
                 let own = NodeEntry { name: name.clone(), count: None, ..entry.clone() };
                 let spec = self.node(&own);
                 self.nodes.insert(name, own);
@@ -506,7 +517,8 @@ fn node_json(entry: &NodeEntry) -> Result<Value, String> {
     let taints = entry.taints.iter().flatten().map(taint_json).collect::<Result<Vec<_>, _>>()?;
     let mut images = Vec::new();
     for (image, size) in entry.images.iter().flatten() {
-        let bytes = quantity::parse(size, quantity::Unit::One).map_err(|why| format!("image {image} `{size}`: {why}"))?;
+        let bytes =
+            quantity::parse(size, quantity::Unit::One).map_err(|why| format!("image {image} `{size}`: {why}"))?;
         images.push(json!({ "names": [image], "sizeBytes": bytes }));
     }
     Ok(json!({

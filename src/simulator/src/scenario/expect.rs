@@ -88,7 +88,9 @@ pub(super) fn check(world: &World, wanted: &Expectation) -> Result<Checked, Stri
         let Of::Job(job) = of else { return Err("`started` is asked of a job".to_owned()) };
         match job.started {
             Some(is) if at.holds(seconds(is.0)) => {}
-            is => misses.push(format!("started: wanted {text}, is {}", is.map_or("never".to_owned(), |t| t.to_string()))),
+            is => {
+                misses.push(format!("started: wanted {text}, is {}", is.map_or("never".to_owned(), |t| t.to_string())))
+            }
         }
     }
     texts(world, wanted, &of, &mut misses)?;
@@ -194,7 +196,9 @@ fn subject<'a>(world: &'a World, wanted: &'a Expectation) -> Result<Result<Of<'a
         return Ok(job.map(Of::Job).ok_or_else(|| format!("there is no job {name}")));
     }
     if let Some(name) = &wanted.pod {
-        let found = (0..world.n_pods()).rev().find(|&i| world.pod(i).spec.name == name.as_str() && here(world.pod(i).spec.namespace()));
+        let found = (0..world.n_pods())
+            .rev()
+            .find(|&i| world.pod(i).spec.name == name.as_str() && here(world.pod(i).spec.namespace()));
         return Ok(found.map(|i| Of::Pod(world.pod(i))).ok_or_else(|| format!("there is no pod {name}")));
     }
     if let Some(name) = node {

@@ -75,7 +75,12 @@ pub(super) struct NodeEntry {
 #[serde(untagged)]
 pub(super) enum TaintEntry {
     Short(String),
-    Long { key: String, #[serde(default)] value: String, effect: String },
+    Long {
+        key: String,
+        #[serde(default)]
+        value: String,
+        effect: String,
+    },
 }
 
 /// A queue, or a change of one.

@@ -20,10 +20,10 @@ pub(super) fn broken(world: &World, report: &CycleReport) -> Vec<String> {
         broken.push(format!("I3: {found}"));
     }
     for decision in &report.decisions {
-        if let Decision::Evict(task, certificate) = decision {
-            if certificate.beneficiary.is_empty() || certificate.node.is_empty() {
-                broken.push(format!("I4: {} was evicted for nobody", cluster.task_label(*task)));
-            }
+        if let Decision::Evict(task, certificate) = decision
+            && (certificate.beneficiary.is_empty() || certificate.node.is_empty())
+        {
+            broken.push(format!("I4: {} was evicted for nobody", cluster.task_label(*task)));
         }
     }
     broken.extend(unexplained(world));
@@ -102,7 +102,11 @@ fn partial_gangs(world: &World, report: &CycleReport) -> Vec<String> {
         let bound = job.counts().sum(|s| s.is_committed() || s == TaskStatus::Succeeded);
         let counted = bound + job.pending_best_effort();
         (counted < job.min_available()).then(|| {
-            format!("I2: {} has {bound} members bound, fewer than its minimum {}", cluster.job_label(id), job.min_available())
+            format!(
+                "I2: {} has {bound} members bound, fewer than its minimum {}",
+                cluster.job_label(id),
+                job.min_available()
+            )
         })
     });
     partial.collect()

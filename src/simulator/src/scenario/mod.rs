@@ -10,12 +10,12 @@ mod wanted;
 use std::fmt;
 use std::path::Path;
 
-use krafla_engine::CycleReport;
-use krafla_framework::Registry;
-use krafla_model::Time;
 use build::{Wrong, at};
 use expect::{Checked, When};
 use format::{Expectation, Scenario};
+use krafla_engine::CycleReport;
+use krafla_framework::Registry;
+use krafla_model::Time;
 use serde_saphyr::Spanned;
 
 use crate::world::{Observer, World};
@@ -66,7 +66,10 @@ impl std::error::Error for Unreadable {}
 /// It runs twice: that both runs decide the same is invariant I5.
 pub fn run(text: &str, file: &str, registry: fn() -> Registry) -> Result<Verdict, Unreadable> {
     if text.len() > LARGEST {
-        return Err(Unreadable(format!("{file}: {} bytes are more than the {LARGEST} that a scenario may have", text.len())));
+        return Err(Unreadable(format!(
+            "{file}: {} bytes are more than the {LARGEST} that a scenario may have",
+            text.len()
+        )));
     }
     let scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| Unreadable(place(file, &error)))?;
     let wanted = expectations(&scenario).map_err(|wrong| wrong_at(file, &wrong))?;
@@ -110,7 +113,10 @@ fn wrong_at(file: &str, wrong: &Wrong) -> Unreadable {
     })
 }
 
-fn expectations(scenario: &Scenario) -> Result<Vec<(When, usize, &Spanned<Expectation>)>, Wrong> {
+/// An expectation with its time and its number.
+type Numbered<'a> = (When, usize, &'a Spanned<Expectation>);
+
+fn expectations(scenario: &Scenario) -> Result<Vec<Numbered<'_>>, Wrong> {
     let mut wanted = Vec::new();
     for (i, expectation) in scenario.expect.iter().enumerate() {
         let wrong = |why: &str| at(expectation, &format!("expect[{i}]"), why);
@@ -128,7 +134,7 @@ fn run_once(
     scenario: &Scenario,
     file: &str,
     registry: fn() -> Registry,
-    wanted: &[(When, usize, &Spanned<Expectation>)],
+    wanted: &[Numbered<'_>],
 ) -> Result<(Verdict, Vec<String>), Unreadable> {
     let unreadable = |why: String| Unreadable(format!("{file}: {why}"));
     let config_file = match &scenario.config_file {
@@ -143,12 +149,11 @@ fn run_once(
     let built = build::build(scenario, config_file).map_err(|wrong| wrong_at(file, &wrong))?;
     if let Some((name, text)) = &built.setup.configuration {
         // A scenario is about a configuration that works; one that does not is a mistake of the file.
-        krafla_engine::Configuration::read(text, name, &registry())
-            .map_err(|problems| {
-                let why = problems.join("\n");
-                let wrong = scenario.config.as_ref().map(|config| at(config, "config", &why));
-                wrong_at(file, &wrong.unwrap_or_else(|| format!("configFile: {why}").into()))
-            })?;
+        krafla_engine::Configuration::read(text, name, &registry()).map_err(|problems| {
+            let why = problems.join("\n");
+            let wrong = scenario.config.as_ref().map(|config| at(config, "config", &why));
+            wrong_at(file, &wrong.unwrap_or_else(|| format!("configFile: {why}").into()))
+        })?;
     }
     let mut world = World::new(built.setup.clone(), registry);
     let until = built.until;
@@ -178,7 +183,11 @@ fn run_once(
     }
     for standing in std::mem::take(&mut watch.always) {
         if let Some(missing) = standing.unseen {
-            let why = if missing.is_empty() { "no cycle ran after its time".to_owned() } else { format!("{missing}, and never was") };
+            let why = if missing.is_empty() {
+                "no cycle ran after its time".to_owned()
+            } else {
+                format!("{missing}, and never was")
+            };
             watch.miss(format!("{}: {why}", describe(standing.index, standing.expectation)));
         }
     }

@@ -3,9 +3,9 @@
 use krafla_model::taints::{Effect, Taint};
 use krafla_model::{Event, Name, NodeSpec, PodPhase};
 
+use super::World;
 use super::agenda::Happening;
 use super::objects::{Controller, Submission, Submitted};
-use super::World;
 
 /// How long a controller takes to make a lost pod again, in milliseconds.
 const RECREATE_MS: i64 = 1_000;
@@ -25,7 +25,10 @@ impl World {
             }
             Some(_) => {
                 let object = format!("job {}/{}", group.namespace, group.name);
-                self.report(krafla_model::Problem { object, message: "is submitted twice; the second is left out".into() });
+                self.report(krafla_model::Problem {
+                    object,
+                    message: "is submitted twice; the second is left out".into(),
+                });
                 return;
             }
             None => {

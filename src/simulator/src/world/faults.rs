@@ -57,7 +57,7 @@ pub(super) enum Answer {
     Yes,
     No(String),
     Silence,
-    LostAnswer,
+    Lost,
 }
 
 #[derive(Default)]
@@ -94,7 +94,7 @@ impl Faults {
         match manner {
             Manner::Refuse => Answer::No("refused by the API server".to_owned()),
             Manner::Hang => Answer::Silence,
-            Manner::Lose => Answer::LostAnswer,
+            Manner::Lose => Answer::Lost,
         }
     }
 }

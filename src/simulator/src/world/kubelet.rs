@@ -18,7 +18,7 @@ impl World {
             Answer::Yes => self.plan(self.now + self.setup.bind_latency_ms, Happening::BindLands { pod, node }),
             Answer::No(message) => self.plan(self.now + self.setup.bind_latency_ms, refused(&message)),
             Answer::Silence => self.plan(self.now + CALL_TIMEOUT_MS, refused("the call timed out")),
-            Answer::LostAnswer => {
+            Answer::Lost => {
                 self.plan(self.now + self.setup.bind_latency_ms, Happening::BindLands { pod, node });
                 self.plan(self.now + CALL_TIMEOUT_MS, refused("the call timed out"));
             }
@@ -114,7 +114,7 @@ impl World {
         let Some(index) = self.pod_index(uid) else { return };
         let pod = self.store.pods[index].spec.uid.clone();
         match self.faults.answer(Verb::Evict, self.now) {
-            Answer::Yes | Answer::LostAnswer => {
+            Answer::Yes | Answer::Lost => {
                 self.store.pods[index].evicted = true;
                 let owner = self.store.pods[index].job;
                 self.store.jobs[owner].evictions += 1;

@@ -29,7 +29,7 @@ use store::Store;
 pub use store::{Job, Pod};
 
 /// How long the parts of the world that are not the scheduler take, and how it runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// How the engine runs.
     pub engine: Options,
@@ -43,19 +43,6 @@ pub struct Setup {
     pub evict_grace_ms: i64,
     /// Whether ended jobs are deleted at once, as a controller with a time to live of 0 would. Keeps memory flat.
     pub collect_finished: bool,
-}
-
-impl Default for Setup {
-    fn default() -> Self {
-        Self {
-            engine: Options::default(),
-            configuration: None,
-            bind_latency_ms: 0,
-            start_latency_ms: 0,
-            evict_grace_ms: 0,
-            collect_finished: false,
-        }
-    }
 }
 
 /// What watches a world: reports and checks hang themselves in here.
@@ -271,11 +258,11 @@ impl World {
             }
             let recorded = self.recorder.is_some().then(|| inputs.clone());
             let step = self.engine.step(self.now, inputs);
-            if let (Some(recorder), Some(inputs)) = (&mut self.recorder, recorded) {
-                if let Err(error) = recorder.record(self.now, inputs, &step) {
-                    self.recording_failed.get_or_insert(error);
-                    self.recorder = None;
-                }
+            if let (Some(recorder), Some(inputs)) = (&mut self.recorder, recorded)
+                && let Err(error) = recorder.record(self.now, inputs, &step)
+            {
+                self.recording_failed.get_or_insert(error);
+                self.recorder = None;
             }
             self.problems.extend(step.problems);
             for effect in step.effects {

@@ -11,8 +11,13 @@ impl World {
     /// Cost: nothing for a namespace without a quota, else linear in pods ever made.
     pub(super) fn recount_quotas(&mut self, namespace: &Name) {
         let first = (namespace.clone(), Name::default());
-        let keys: Vec<(Name, Name)> =
-            self.store.quotas.range(first..).map(|(key, _)| key.clone()).take_while(|(ns, _)| ns == namespace).collect();
+        let keys: Vec<(Name, Name)> = self
+            .store
+            .quotas
+            .range(first..)
+            .map(|(key, _)| key.clone())
+            .take_while(|(ns, _)| ns == namespace)
+            .collect();
         for key in keys {
             let mut used = Amounts::default();
             let hard = self.store.quotas[&key].hard.clone();

@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::ids::Lookup;
 use krafla_model::priority::PriorityClassSpec;
-use krafla_model::{
-    Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodSpec, QueueSpec, QuotaSpec, Time,
-};
+use krafla_model::{Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodSpec, QueueSpec, QuotaSpec, Time};
 
 use super::objects::{Life, Submitted};
 
@@ -198,10 +196,10 @@ impl Store {
     }
 
     pub(super) fn set_phase(&mut self, namespace: &Name, name: &Name, phase: JobPhase) {
-        if let Some(index) = self.job_named(namespace, name) {
-            if let Some(group) = &mut self.jobs[index].group {
-                group.phase = phase;
-            }
+        if let Some(index) = self.job_named(namespace, name)
+            && let Some(group) = &mut self.jobs[index].group
+        {
+            group.phase = phase;
         }
     }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use krafla_engine::recording::{Recorder, replay};
 use krafla_engine::{Engine, Input, Options, Outcome};
 use krafla_framework::Effect;
-use krafla_model::{Amounts, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time};
+use krafla_model::{
+    Amounts, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time,
+};
 use krafla_test_suite::registry;
 
 fn node(name: &str, cpu: i64) -> Input {
@@ -39,11 +41,8 @@ fn group(name: &str, min_member: u32) -> Input {
 }
 
 fn pod(group: &str, k: u32, cpu: i64) -> PodSpec {
-    let shape = PodShape {
-        namespace: "default".into(),
-        request: Amounts::default().with("cpu", cpu),
-        ..PodShape::default()
-    };
+    let shape =
+        PodShape { namespace: "default".into(), request: Amounts::default().with("cpu", cpu), ..PodShape::default() };
     PodSpec {
         uid: format!("{group}-{k}").into(),
         name: format!("{group}-{k}").into(),
@@ -106,7 +105,9 @@ fn a_configuration_with_a_mistake_is_refused_and_the_last_good_one_stays() {
         let step = engine.step(Time(1), [configure(&bad)]);
         assert!(!engine.health().current, "the alarm rings");
         assert!(engine.health().problems.join("\n").contains(part), "{:?}", engine.health().problems);
-        assert!(step.effects.iter().any(|e| matches!(e, Effect::Event { reason, .. } if reason == "InvalidConfiguration")));
+        assert!(
+            step.effects.iter().any(|e| matches!(e, Effect::Event { reason, .. } if reason == "InvalidConfiguration"))
+        );
         assert_eq!(engine.configuration().actions(), ["allocate"]);
     }
     let step = engine.step(Time(2), gang("a", 1, 1_000));
@@ -168,7 +169,9 @@ fn a_recording_replays_to_the_same_decisions_and_a_changed_one_does_not() {
     let out = Shared::default();
     let mut recorder = Recorder::new(out.clone(), Options::default()).expect("written");
     let mut engine = engine();
-    for (now, inputs) in [(0, vec![node("n", 4_000), queue("default")]), (5, gang("a", 3, 1_000)), (9, gang("b", 2, 1_000))] {
+    for (now, inputs) in
+        [(0, vec![node("n", 4_000), queue("default")]), (5, gang("a", 3, 1_000)), (9, gang("b", 2, 1_000))]
+    {
         let step = engine.step(Time(now), inputs.clone());
         recorder.record(Time(now), inputs, &step).expect("written");
     }

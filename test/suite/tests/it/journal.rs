@@ -21,7 +21,8 @@ fn picture(cluster: &ClusterState) -> String {
     let nodes: Vec<_> = cluster.nodes().iter().map(|id| format!("{:?}", cluster.node(*id).books())).collect();
     let jobs: Vec<_> = cluster.jobs().map(|(_, job)| format!("{:?} {:?}", job.counts(), job.held())).collect();
     let queues: Vec<_> = cluster.queues().map(|(_, queue)| format!("{:?}", queue.held())).collect();
-    let tasks: Vec<_> = cluster.tasks().map(|(_, t)| format!("{:?} {:?} {:?}", t.status(), t.node(), t.devices())).collect();
+    let tasks: Vec<_> =
+        cluster.tasks().map(|(_, t)| format!("{:?} {:?} {:?}", t.status(), t.node(), t.devices())).collect();
     format!("{nodes:?}\n{jobs:?}\n{queues:?}\n{tasks:?}\n{:?}\n{:?}", cluster.totals(), cluster.overdraft())
 }
 

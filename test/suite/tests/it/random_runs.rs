@@ -2,7 +2,7 @@
 
 use krafla_engine::CycleReport;
 use krafla_model::check::discrepancies;
-use krafla_model::{Time, TaskStatus};
+use krafla_model::{TaskStatus, Time};
 use krafla_simulator::play::{Play, play};
 use krafla_simulator::report::json::to_json;
 use krafla_simulator::report::summary::summarize;
@@ -96,8 +96,7 @@ impl Observer for Watch {
 }
 
 fn run(nodes: u32, jobs: &[RandomJob]) -> String {
-    let (_, record) =
-        play(Play::Trace(workload(nodes, jobs)), Setup::default(), None, registry, |_| {}, &mut |_| {});
+    let (_, record) = play(Play::Trace(workload(nodes, jobs)), Setup::default(), None, registry, |_| {}, &mut |_| {});
     to_json(&record, &summarize(&record, 0.0), None)
 }
 

@@ -3,8 +3,8 @@
 use krafla_framework::search::SearchLimits;
 use krafla_framework::{Found, PluginEntry, PluginSet, Policy, Searcher};
 use krafla_model::TaskId;
-use krafla_testkit::Scene;
 use krafla_test_suite::registry;
+use krafla_testkit::Scene;
 use proptest::prelude::*;
 
 fn policy(scored: bool) -> Policy {

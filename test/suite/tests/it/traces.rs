@@ -11,7 +11,8 @@ use krafla_test_suite::registry;
 const FIFO: &str = include_str!("../../../../conf/presets/fifo.conf");
 
 fn data(path: &str) -> Option<PathBuf> {
-    let file = std::env::var_os("KRAFLA_DATA").map(|folder| PathBuf::from(folder).join(path)).filter(|file| file.exists());
+    let file =
+        std::env::var_os("KRAFLA_DATA").map(|folder| PathBuf::from(folder).join(path)).filter(|file| file.exists());
     if file.is_none() {
         eprintln!("NOT TESTED: {path} is not there; set KRAFLA_DATA to the folder of traces");
     }
