@@ -83,11 +83,7 @@ fn place_all(session: &mut Session<'_>, job: JobId) {
             }
             Found::Nothing(refusals) => {
                 failed.insert(shape);
-                stuck.get_or_insert(if refusals.nearest.is_some() || refusals.nodes == 0 {
-                    Reason::NotEnoughResources { placed: 0, needed: 1, refusals }
-                } else {
-                    Reason::NoNodeFits { placed: 0, needed: 1, refusals }
-                });
+                stuck.get_or_insert(Reason::refused_by_nodes(0, 1, refusals));
             }
         }
     }

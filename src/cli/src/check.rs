@@ -3,17 +3,21 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Args;
 use krafla_framework::conf::compile::compile;
 use krafla_framework::conf::problem::Severity;
 
 use crate::registry::registry;
+use crate::{console, input};
+
+/// More than any configuration has; the compiler's own limit, which is lower, gives the better message.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Check configuration files and print what they come to.
 ///
 /// Takes Volcano's `scheduler.conf` as it is, bare or in the ConfigMap that wraps it. Each problem is shown in its
-/// place. Exits 0 if there are only warnings, 1 if a file is refused, 2 if one cannot be read.
+/// place, on standard error; the effective configuration goes to standard output. Exits 0 if there are at most warnings,
+/// 1 if a file is refused, 2 if one cannot be read.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  krafla check scheduler.conf\n  krafla check --quiet configmap.yaml other.conf\n  kubectl get configmap volcano-scheduler-configmap -n volcano-system -o yaml | krafla check -"
@@ -29,13 +33,16 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let catalogue = registry().catalogue();
-    let mut refused = false;
+    let (mut refused, mut unread) = (false, false);
     for file in &arguments.files {
         let name = file.display().to_string();
-        let text = if name == "-" {
-            std::io::read_to_string(std::io::stdin()).context("standard input")?
-        } else {
-            std::fs::read_to_string(file).with_context(|| name.clone())?
+        let text = match input::text(file, MOST_BYTES) {
+            Ok(text) => text,
+            Err(error) => {
+                console::say(&format!("error: {error:#}"));
+                unread = true;
+                continue;
+            }
         };
         let compiled = compile(&text, &name, &catalogue);
         let (mut errors, mut warnings) = (0, 0);
@@ -44,20 +51,29 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 Severity::Error => errors += 1,
                 Severity::Warning => warnings += 1,
             }
-            eprintln!("{}\n", problem.render(&text));
+            console::say(&format!("{}\n", problem.render(&text)));
         }
         match &compiled.policy {
             Some(policy) if errors == 0 => {
-                eprintln!("{name}: accepted, {warnings} warnings");
+                console::say(&format!("{name}: accepted, {}", counted(warnings, "warning")));
                 if !arguments.quiet {
-                    print!("{}", policy.to_yaml(&catalogue));
+                    console::print(&policy.to_yaml(&catalogue))?;
                 }
             }
             _ => {
-                eprintln!("{name}: refused, {errors} errors, {warnings} warnings");
+                let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
+                console::say(&format!("{name}: refused, {errors}, {warnings}"));
                 refused = true;
             }
         }
     }
-    Ok(if refused { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    Ok(match (unread, refused) {
+        (true, _) => ExitCode::from(2),
+        (false, true) => ExitCode::from(1),
+        (false, false) => ExitCode::SUCCESS,
+    })
+}
+
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

@@ -1,13 +1,16 @@
 //! `krafla scenario`: runs scheduling stories and checks their ends.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Args;
 use krafla_simulator::scenario;
 
 use crate::registry::registry;
+use crate::{console, input};
+
+/// A scenario is written by hand: a few kilobytes.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// Run scenarios: scheduling stories with their expected ends.
 ///
@@ -26,16 +29,12 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut files = Vec::new();
     for path in &arguments.files {
-        collect(path, &mut files)?;
+        files.extend(input::files(path, &["yaml", "yml"])?);
     }
     let (mut passed, mut missed, mut unreadable) = (0, 0, 0);
     for file in &files {
         let name = file.display().to_string();
-        let read = std::fs::read_to_string(file).with_context(|| name.clone());
-        let verdict = match read {
-            Ok(text) => scenario::run(&text, &name, registry).map_err(anyhow::Error::from),
-            Err(error) => Err(error),
-        };
+        let verdict = input::text(file, MOST_BYTES).and_then(|text| Ok(scenario::run(&text, &name, registry)?));
         match verdict {
             Ok(verdict) if verdict.passed() => {
                 println!("ok      {} ({} checks, {} cycles)", verdict.name, verdict.checks, verdict.cycles);
@@ -63,24 +62,4 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         (_, 0) => 1,
         _ => 2,
     }))
-}
-
-/// The files under `path`, in name order.
-fn collect(path: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    if !path.is_dir() {
-        files.push(path.to_owned());
-        return Ok(());
-    }
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(path)
-        .with_context(|| path.display().to_string())?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
-    entries.sort();
-    for entry in entries {
-        let is_scenario = entry.extension().is_some_and(|ext| ext == "yaml" || ext == "yml");
-        if entry.is_dir() || is_scenario {
-            collect(&entry, files)?;
-        }
-    }
-    Ok(())
 }
