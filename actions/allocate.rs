@@ -31,6 +31,8 @@ struct Work {
     jobs: BTreeMap<QueueId, RankedQueue<JobId, JobRank>>,
     /// Tasks of each job that wait for a node, in order; known once it has had a turn.
     tasks: BTreeMap<JobId, VecDeque<TaskId>>,
+    /// Started gangs that this session has made whole again, by queue, with the number of members that they lacked.
+    repaired: BTreeMap<QueueId, (JobId, u32)>,
 }
 
 impl Action for Allocate {
@@ -50,7 +52,12 @@ impl Action for Allocate {
             let Some(job) = work.jobs.get_mut(&queue).and_then(RankedQueue::pop) else { continue };
             let known = work.tasks.remove(&job);
             let _span = tracing::trace_span!("job", name = %session.cluster().job_label(job)).entered();
-            if let Some(left) = turn(session, queue, job, known) {
+            let lacks = lacking(session.cluster(), job);
+            let left = turn(session, queue, job, known, work.repaired.get(&queue).copied());
+            if lacks > 0 && lacking(session.cluster(), job) == 0 {
+                work.repaired.insert(queue, (job, lacks));
+            }
+            if let Some(left) = left {
                 let rank = session.plugins().job_rank(session.cluster(), job);
                 work.jobs.entry(queue).or_default().push(job, rank);
                 work.tasks.insert(job, left);
@@ -74,6 +81,11 @@ fn collect(session: &mut Session<'_>) -> Work {
             explain_missing_queue(session, job);
             continue;
         };
+        if !session.cluster().queue(queue).is_open() {
+            let reason = Reason::queue_not_open(session.cluster(), queue);
+            session.explain_job(job, reason);
+            continue;
+        }
         if let Some(reason) = session.plugins().job_valid(session.cluster(), job) {
             session.explain_job(job, reason);
             continue;
@@ -134,9 +146,13 @@ fn turn(
     queue: QueueId,
     job: JobId,
     known: Option<VecDeque<TaskId>>,
+    repaired: Option<(JobId, u32)>,
 ) -> Option<VecDeque<TaskId>> {
     if let Some(reason) = hopeless(session, job) {
-        refuse(session, queue, job, reason);
+        if let Reason::ClusterTooFull { shortage, .. } = &reason {
+            session.set_unplaceable(job, shortage.asked > shortage.limit);
+        }
+        refuse(session, queue, job, reason, repaired);
         return None;
     }
     let mut tasks = known.unwrap_or_else(|| ready_to_place(session, job));
@@ -160,36 +176,45 @@ fn turn(
         let placed_something = !statement.is_empty();
         statement.commit_binds();
         explain_rest(session, job, &attempt);
+        explain_promises(session, job);
         return (placed_something && !tasks.is_empty()).then(|| std::mem::take(tasks));
     }
     let waits_for_release = plugins.job_pipelined(cluster, job);
     let reason = attempt.reason(have, needed);
     if waits_for_release {
         statement.hold();
-        explain_release(session, job);
+        // `sla` may hold a gang to which nothing was promised: it waits for what the nodes said.
+        if let Some(reason) = explain_promises(session, job).or(reason) {
+            session.explain_job(job, reason);
+        }
     } else {
         drop(statement);
         session.set_unplaceable(job, attempt.is_impossible());
         if let Some(reason) = reason.or_else(|| who_may_not_be_tried(session.cluster(), job)) {
-            refuse(session, queue, job, reason);
+            refuse(session, queue, job, reason, repaired);
         }
     }
     None
 }
 
-/// Tells a job why it stays. One that found too little room behind a started gang that is being repaired waits for that.
-fn refuse(session: &mut Session<'_>, queue: QueueId, job: JobId, reason: Reason) {
+/// Members that a started gang lacks; 0 if it is whole, or has not started.
+fn lacking(cluster: &ClusterState, job: JobId) -> u32 {
+    let job = cluster.job(job);
+    if job.needs_repair() { job.min_available().saturating_sub(placed(job)) } else { 0 }
+}
+
+/// Tells a job why it stays. One that found too little room behind a started gang that is being repaired, or has just
+/// been, waits for that.
+fn refuse(session: &mut Session<'_>, queue: QueueId, job: JobId, reason: Reason, repaired: Option<(JobId, u32)>) {
     let cluster = session.cluster();
     let own = cluster.job(job);
-    let ahead = cluster.queue(queue).jobs().map(|id| (id, cluster.job(id))).find(|(id, other)| {
-        let waits = other.counts().of(TaskStatus::Pending) > 0;
-        *id != job && waits && other.needs_repair() && !own.needs_repair() && other.priority >= own.priority
-    });
+    let first = |id: &JobId| *id != job && cluster.job(*id).priority >= own.priority;
+    let broken = cluster.queue(queue).jobs().map(|id| (id, lacking(cluster, id))).find(|(_, lacks)| *lacks > 0);
+    let ahead = repaired.or(broken).filter(|(id, _)| first(id) && !own.needs_repair());
     let reason = match ahead {
-        Some((id, broken)) if reason.code() == "NotEnoughResources" => Reason::WaitingBehindRepair {
-            job: cluster.job_label(id),
-            missing: broken.min_available().saturating_sub(placed(broken)),
-        },
+        Some((id, missing)) if reason.code() == "NotEnoughResources" => {
+            Reason::WaitingBehindRepair { job: cluster.job_label(id), missing }
+        }
         _ => reason,
     };
     session.explain_job(job, reason);
@@ -249,22 +274,25 @@ fn explain_rest(session: &mut Session<'_>, job: JobId, attempt: &Attempt) {
     }
 }
 
-/// Tasks that were promised a node say which.
-fn explain_release(session: &mut Session<'_>, job: JobId) {
+/// Tasks that were promised a node say which. Answers the first such reason.
+fn explain_promises(session: &mut Session<'_>, job: JobId) -> Option<Reason> {
     let cluster = session.cluster();
+    if cluster.job(job).n_pipelined() == 0 {
+        return None;
+    }
     let promised: Vec<(TaskId, Reason)> = cluster
         .job(job)
         .tasks()
+        .filter(|task| cluster.task(*task).status() == TaskStatus::Pipelined)
         .filter_map(|task| {
-            let node = cluster.task(task).node().filter(|_| !cluster.task(task).status().is_committed())?;
-            let host = cluster.node(node);
+            let host = cluster.node(cluster.task(task).node()?);
             let ending = host.books().tasks.iter().filter(|t| cluster.task(**t).status() == TaskStatus::Releasing);
             let terminating = u32::try_from(ending.count()).unwrap_or(u32::MAX);
             Some((task, Reason::WaitingForRelease { node: host.name().clone(), terminating }))
         })
         .collect();
-    for (task, reason) in promised {
-        session.explain_job(job, reason.clone());
-        session.explain_task(task, reason);
+    for (task, reason) in &promised {
+        session.explain_promise(*task, reason.clone());
     }
+    promised.into_iter().next().map(|(_, reason)| reason)
 }

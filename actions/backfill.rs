@@ -35,11 +35,17 @@ impl Action for Backfill {
     fn execute(&mut self, session: &mut Session<'_>) {
         let mut queues: BTreeMap<QueueRank, Vec<JobRank>> = BTreeMap::new();
         let mut ranks: BTreeMap<QueueId, QueueRank> = BTreeMap::new();
-        let cluster = session.cluster();
-        for job in cluster.waiting_jobs() {
+        let waiting: Vec<JobId> = session.cluster().waiting_jobs().collect();
+        for job in waiting {
+            let cluster = session.cluster();
             let spec = cluster.job(job);
-            let Some(queue) = spec.queue.filter(|queue| cluster.queue(*queue).is_open()) else { continue };
             if spec.is_pending() || spec.pending_best_effort() == 0 {
+                continue;
+            }
+            let Some(queue) = spec.queue else { continue };
+            if !cluster.queue(queue).is_open() {
+                let reason = Reason::queue_not_open(cluster, queue);
+                session.explain_job(job, reason);
                 continue;
             }
             if session.plugins().job_valid(cluster, job).is_some() {

@@ -31,6 +31,10 @@ impl Action for Enqueue {
             session.cluster().waiting_jobs().filter(|job| session.cluster().job(*job).is_pending()).collect();
         for job in at_the_door {
             match session.cluster().job(job).queue {
+                Some(queue) if !session.cluster().queue(queue).is_open() => {
+                    let reason = Reason::queue_not_open(session.cluster(), queue);
+                    session.explain_job(job, reason);
+                }
                 Some(queue) => {
                     let rank = session.plugins().job_rank(session.cluster(), job);
                     doors.entry(queue).or_default().push(job, rank);

@@ -259,7 +259,7 @@ mod tests {
                 Pending,
             ),
             ("still terminating", |j| j.min(2).running(1, "1c", "n").releasing(1, "1c", "n"), false, Running),
-            ("no minimum, no pod: not completed, as in Volcano", |j| j.at_the_door(), false, Pending),
+            ("no minimum, no pod: not completed", |j| j.at_the_door(), false, Pending),
             ("no minimum, one runs", |j| j.running(1, "1c", "n").pending(1, "1c"), false, Running),
         ];
         for (name, edit, unschedulable, want) in cases {

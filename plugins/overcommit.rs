@@ -2,7 +2,7 @@
 
 use krafla_framework::session_plugin::{SessionPlugin, Vote};
 use krafla_framework::{ArgumentInfo, ArgumentKind, PluginEntry, PluginInfo, Point, Reason, Shortage};
-use krafla_model::{ClusterState, JobId, Resources};
+use krafla_model::{ClusterState, JobId, ResourceId, Resources};
 
 use crate::admission;
 
@@ -64,6 +64,8 @@ impl SessionPlugin for Overcommit {
 
     fn job_enqueueable(&self, cluster: &ClusterState, job: JobId) -> Vote {
         let Some(min) = &cluster.job(job).min_resources else { return Vote::Permit };
+        // Pod slots are not held against anyone at the door, as in `proportion`.
+        let min = min.clone().with(ResourceId::PODS, 0);
         match min.first_over(&self.promised, &self.ceiling) {
             None => Vote::Permit,
             Some(short) => {

@@ -67,12 +67,13 @@ impl Proportion {
                 }
             }
         }
+        // By name, so that the odd unit goes the same way after a restart.
+        let order: Vec<QueueId> = cluster.queues().map(|(id, _)| id).filter(|id| self.queues.contains_key(id)).collect();
         for (resource, amount) in cluster.totals().allocatable.iter() {
-            let claims: Vec<Claim> = self
-                .queues
+            let claims: Vec<Claim> = order
                 .iter()
-                .map(|(&id, share)| {
-                    let queue = cluster.queue(id);
+                .map(|&id| {
+                    let (queue, share) = (cluster.queue(id), &self.queues[&id]);
                     let floor = queue.guarantee.get(resource);
                     let ceiling = match share.real_capability.get(resource) {
                         Limit::To(limit) => wanted[&id].get(resource).min(limit),
@@ -81,8 +82,10 @@ impl Proportion {
                     Claim { weight: queue.spec.weight, floor, ceiling: ceiling.max(floor) }
                 })
                 .collect();
-            for (part, share) in divide(amount, &claims).into_iter().zip(self.queues.values_mut()) {
-                share.deserved.set(resource, part);
+            for (part, id) in divide(amount, &claims).into_iter().zip(&order) {
+                if let Some(share) = self.queues.get_mut(id) {
+                    share.deserved.set(resource, part);
+                }
             }
         }
     }
@@ -116,7 +119,7 @@ impl Proportion {
     ) -> Option<Reason> {
         let queue = cluster.queue(id);
         if !queue.is_open() {
-            return Some(not_open(cluster, id));
+            return Some(Reason::queue_not_open(cluster, id));
         }
         let share = self.queues.get(&id)?;
         let held = match room {
@@ -157,12 +160,6 @@ fn capability(queue: &krafla_model::Queue) -> Limits {
 /// Pod slots are shared, but no queue is held to its part of them (Volcano leaves `pods` out of these comparisons).
 fn without_pods(amounts: &Resources) -> Resources {
     amounts.clone().with(krafla_model::ResourceId::PODS, 0)
-}
-
-fn not_open(cluster: &ClusterState, id: QueueId) -> Reason {
-    let queue = cluster.queue(id);
-    let waiting = queue.jobs().filter(|job| cluster.job(*job).counts().sum(|s| s.is_waiting()) > 0).count();
-    Reason::QueueNotOpen { queue: queue.spec.name.clone(), state: queue.spec.state.as_str().to_owned(), jobs: waiting }
 }
 
 impl SessionPlugin for Proportion {
@@ -267,7 +264,7 @@ impl SessionPlugin for Proportion {
         let Some(queue_id) = job.queue else { return Vote::Abstain };
         let queue = cluster.queue(queue_id);
         if !queue.is_open() {
-            return Vote::Reject(Box::new(not_open(cluster, queue_id)));
+            return Vote::Reject(Box::new(Reason::queue_not_open(cluster, queue_id)));
         }
         let (Some(min), Some(share)) = (&job.min_resources, self.queues.get(&queue_id)) else { return Vote::Permit };
         let used = queue.held().claimed().plus(&share.inqueue).minus_clamped(&share.elastic);

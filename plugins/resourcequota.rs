@@ -25,6 +25,11 @@ pub fn build(_: &PluginEntry) -> Box<dyn SessionPlugin> {
     Box::<ResourceQuota>::default()
 }
 
+/// What a list asks of a quota's resource.
+fn asked_of(list: &Amounts, resource: &str) -> Option<i64> {
+    list.get(resource).or_else(|| list.get(resource.strip_prefix("requests.")?))
+}
+
 impl SessionPlugin for ResourceQuota {
     fn name(&self) -> &'static str {
         INFO.name
@@ -38,15 +43,16 @@ impl SessionPlugin for ResourceQuota {
         self.admitted.clear();
     }
 
-    /// Names must match as written: a quota on `requests.cpu` looks at `requests.cpu` of `minResources`.
+    /// A quota on `requests.cpu` looks at `requests.cpu` of `minResources`, and at `cpu` where that is not written:
+    /// Volcano's controllers write both, people write one.
     fn job_enqueueable(&self, cluster: &ClusterState, job: JobId) -> Vote {
         let spec = &cluster.job(job).spec;
         let Some(min) = &spec.min_resources else { return Vote::Permit };
         let admitted = self.admitted.get(&spec.namespace);
         for quota in cluster.quotas(&spec.namespace) {
             for (resource, limit) in quota.hard.iter() {
-                let Some(asked) = min.get(resource).filter(|asked| *asked > 0) else { continue };
-                let promised = admitted.and_then(|sum| sum.get(resource)).unwrap_or(0);
+                let Some(asked) = asked_of(min, resource).filter(|asked| *asked > 0) else { continue };
+                let promised = admitted.and_then(|sum| asked_of(sum, resource)).unwrap_or(0);
                 let used = quota.used.get(resource).unwrap_or(0).saturating_add(promised);
                 if used.saturating_add(asked) > limit {
                     let shortage = Shortage { resource: resource.clone(), asked, used, limit };
@@ -102,7 +108,8 @@ mod tests {
             ("two in one session", q("2c", ""), vec![Some("2c"), Some("1c")], vec![Inqueue, Pending]),
             ("a rejected one leaves nothing", q("1c", ""), vec![Some("2c"), Some("1c")], vec![Pending, Inqueue]),
             ("two quotas", vec![quota("a", "9c", ""), quota("b", "1c", "")], vec![Some("2c")], vec![Pending]),
-            ("names match as written", q("requests.cpu=1", "requests.cpu=1"), vec![Some("2c")], vec![Inqueue]),
+            ("the plain name stands for the prefixed one", q("requests.cpu=1", ""), vec![Some("2c")], vec![Pending]),
+            ("limits are another matter", q("limits.cpu=1", "limits.cpu=1"), vec![Some("2c")], vec![Inqueue]),
             ("prefixed on both sides", q("requests.cpu=1", ""), vec![Some("2c,requests.cpu=2")], vec![Pending]),
         ] {
             assert_eq!(phases(&quotas, &jobs), want, "{name}");

@@ -21,6 +21,10 @@ use crate::report::{Report, annotation, namespace_of, preemptable};
 use crate::request::request;
 use crate::selectors;
 
+/// Said of a PodGroup whose pods belong near each other.
+pub(crate) const TOPOLOGY_UNUSED: &str =
+    "asks for a network topology or sub-groups, which this version reads but does not act upon";
+
 impl Converter {
     /// Reads Volcano's PodGroup.
     pub fn pod_group(&mut self, group: &PodGroup) -> (Option<PodGroupSpec>, Vec<Problem>) {
@@ -142,6 +146,9 @@ impl Converter {
         for (i, policy) in fields.sub_group_policy.iter().flatten().enumerate() {
             sub_groups.push(self.sub_group(i, policy, report)?);
         }
+        if fields.network_topology.is_some() || !sub_groups.is_empty() {
+            report.say(TOPOLOGY_UNUSED);
+        }
         Some(PodGroupSpec {
             uid,
             namespace,
@@ -166,12 +173,11 @@ impl Converter {
     }
 
     fn min_resources(&mut self, list: &ResourceList, report: &mut Report<'_>) -> Option<Amounts> {
-        // Volcano's controller writes quota names beside those of nodes.
-        let of_nodes = list.iter().filter(|(name, _)| quantities::is_of_nodes(name));
-        let of_nodes: ResourceList = of_nodes.map(|(name, amount)| (name.clone(), amount.clone())).collect();
+        // Quota names such as `requests.cpu`, which Volcano's controller writes beside those of nodes, stay: the state
+        // leaves them out of what nodes have to give, and quotas are held against them.
         let field = format_args!("spec.minResources");
         let (amounts, complete) =
-            quantities::reported(Some(&of_nodes), field, "the podgroup is left out", &mut self.names, report);
+            quantities::reported(Some(list), field, "the podgroup is left out", &mut self.names, report);
         complete.then_some(amounts)
     }
 

@@ -120,7 +120,6 @@ impl Converter {
         let containers = || spec.init_containers.iter().flatten().chain(&spec.containers);
         let mut images: Vec<Name> = containers().filter_map(|one| image_name(one.image.as_deref()?, names)).collect();
         images.sort_unstable();
-        images.dedup();
         Some(PodShape {
             namespace,
             labels: selectors::labels(meta.labels.iter().flatten().filter(|(key, _)| of_template(key)), names),

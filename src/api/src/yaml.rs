@@ -135,6 +135,10 @@ pub(crate) fn syntax_error(error: serde_saphyr::Error) -> SyntaxError {
     let message = message.strip_suffix(&suffix).unwrap_or(&message);
     let message = match message.strip_prefix("duplicate mapping key: ") {
         Some(rest) => format!("the key `{}` is there twice", rest.split(", set ").next().unwrap_or(rest)),
+        // The parser's words for it are the names of its limits.
+        None if message.starts_with("budget breached") => {
+            "this is too large to read: its aliases (`*name`) unfold to more than a file may have".to_owned()
+        }
         None => message.replace('\n', " "),
     };
     SyntaxError { line, column, message }

@@ -1,8 +1,11 @@
 //! The `krafla` binary: wires the plugins and actions of this build into the engine, and a shell about it.
 
 mod check;
+mod console;
 mod example;
+mod input;
 mod logging;
+mod manifests;
 mod progress;
 mod registry;
 mod replay;
@@ -24,35 +27,34 @@ use clap::{Parser, Subcommand};
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// What is logged to standard error: error, warn, info, debug, trace, or a filter such as `krafla_engine=debug`.
-    #[arg(long, global = true, default_value = "error", env = "KRAFLA_LOG", hide_env_values = true)]
-    log: String,
+    /// What is logged to standard error: off, error, warn, info, debug, trace, or a filter such as
+    /// `krafla_engine=debug`; by default errors, and nothing for scenarios, which provoke errors on purpose.
+    #[arg(long, global = true, value_name = "LEVEL", env = "KRAFLA_LOG", hide_env_values = true)]
+    log: Option<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  krafla simulate                                   three teams on a small GPU cluster, with a report
-  krafla simulate --trace swf:KTH-SP2.swf           a year of a supercomputer's jobs
-  krafla simulate --trace manifests:cluster/        what is in a folder of Kubernetes manifests
-  krafla scenario test/scenarios/*.yaml             scheduling stories with their expected ends
-  krafla check scheduler.conf                       what is wrong with a configuration, and what it comes to";
+  krafla simulate                              three teams on a small GPU cluster, and a report
+  krafla simulate --trace swf:KTH-SP2.swf      a year of a supercomputer's jobs
+  krafla simulate --trace manifests:cluster/   what is in a folder of Kubernetes manifests
+  krafla scenario test/scenarios               scheduling stories with their expected ends
+  krafla check scheduler.conf                  what is wrong with a configuration";
 
+// What the commands do stands at their arguments.
 #[derive(Subcommand)]
 enum Command {
-    /// Run a workload on a simulated cluster and show what happened.
     Simulate(Box<simulate::Arguments>),
-    /// Run scenarios: scheduling stories with their expected ends.
     Scenario(scenario::Arguments),
-    /// Check configuration files and print what they come to.
     Check(check::Arguments),
-    /// Run a recorded run again and compare the decisions.
     Replay(replay::Arguments),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if let Err(error) = logging::start(&arguments.log) {
-        eprintln!("error: {error:#}");
+    let usual = if matches!(arguments.command, Command::Scenario(_)) { "off" } else { "error" };
+    if let Err(error) = logging::start(arguments.log.as_deref().unwrap_or(usual)) {
+        console::say(&format!("error: {error:#}"));
         return ExitCode::from(2);
     }
     let done = match arguments.command {
@@ -62,7 +64,7 @@ fn main() -> ExitCode {
         Command::Replay(arguments) => replay::run(&arguments),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
+        console::say(&format!("error: {error:#}"));
         ExitCode::from(2)
     })
 }

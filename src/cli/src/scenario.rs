@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use krafla_simulator::scenario;
+use krafla_simulator::scenario::{self, Verdict};
 
 use crate::registry::registry;
 use crate::{console, input};
@@ -37,26 +37,24 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let verdict = input::text(file, MOST_BYTES).and_then(|text| Ok(scenario::run(&text, &name, registry)?));
         match verdict {
             Ok(verdict) if verdict.passed() => {
-                println!("ok      {} ({} checks, {} cycles)", verdict.name, verdict.checks, verdict.cycles);
+                let Verdict { name, checks, cycles, .. } = verdict;
+                console::print(&format!("ok      {name} ({checks} checks, {cycles} cycles)\n"))?;
                 passed += 1;
             }
             Ok(verdict) => {
-                println!("MISSED  {} ({name})", verdict.name);
-                for miss in &verdict.misses {
-                    println!("          {miss}");
-                }
-                for note in &verdict.notes {
-                    println!("          note: {note}");
-                }
+                let mut text = format!("MISSED  {} ({name})\n", verdict.name);
+                text.extend(verdict.misses.iter().map(|miss| format!("          {miss}\n")));
+                text.extend(verdict.notes.iter().map(|note| format!("          note: {note}\n")));
+                console::print(&text)?;
                 missed += 1;
             }
             Err(error) => {
-                println!("UNREAD  {error:#}");
+                console::print(&format!("UNREAD  {error:#}\n"))?;
                 unreadable += 1;
             }
         }
     }
-    println!("{passed} passed, {missed} missed, {unreadable} could not be read");
+    console::print(&format!("{passed} passed, {missed} missed, {unreadable} could not be read\n"))?;
     Ok(ExitCode::from(match (missed, unreadable) {
         (0, 0) => 0,
         (_, 0) => 1,

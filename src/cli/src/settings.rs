@@ -1,10 +1,14 @@
 //! Settings of `simulate` in layers: defaults, a file, the environment, flags; later ones win.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use config::{Config, Environment, File, FileStoredFormat, Format, Map, Value, ValueKind};
+use config::builder::DefaultState;
+use config::{Config, ConfigBuilder, ConfigError, Environment, File, FileStoredFormat, Format, Map, Value, ValueKind};
 use serde::{Deserialize, Serialize};
+
+use crate::input;
 
 /// What a simulation may be told. Every key can stand in a file (`--settings`), in the environment
 /// (`KRAFLA_SIMULATE_<KEY>`), or be a flag.
@@ -31,15 +35,28 @@ pub(crate) struct Settings {
     pub(crate) timing: Option<bool>,
 }
 
+/// A settings file is a few lines.
+const MOST_BYTES: u64 = 1 << 20;
+/// What the variables of the environment begin with.
+const PREFIX: &str = "KRAFLA_SIMULATE";
+
 /// Puts the layers together: a file if there is one, the environment, and `flags` above both.
 pub(crate) fn layered(file: Option<&Path>, flags: &Settings) -> anyhow::Result<Settings> {
-    let mut builder = Config::builder();
+    let mut below = Settings::default();
     if let Some(path) = file {
-        builder = builder.add_source(File::new(&path.display().to_string(), Yaml));
+        let text = input::text(path, MOST_BYTES)?;
+        let source = File::from_str(&text, Yaml);
+        below = read(Config::builder().add_source(source)).with_context(|| path.display().to_string())?;
     }
-    builder = builder.add_source(Environment::with_prefix("KRAFLA_SIMULATE").prefix_separator("_").try_parsing(true));
-    let below: Settings = builder.build().and_then(Config::try_deserialize).context("settings")?;
-    Ok(above(flags, below))
+    // Not parsed here: a number that stands for a text stays one.
+    let environment = Environment::with_prefix(PREFIX).prefix_separator("_");
+    let environment = read(Config::builder().add_source(environment))
+        .with_context(|| format!("environment variables {PREFIX}_*"))?;
+    Ok(above(flags, above(&environment, below)))
+}
+
+fn read(builder: ConfigBuilder<DefaultState>) -> Result<Settings, ConfigError> {
+    builder.build().and_then(Config::try_deserialize)
 }
 
 /// `flags` where they say something, else `below`.
@@ -77,8 +94,10 @@ impl Format for Yaml {
         uri: Option<&String>,
         text: &str,
     ) -> Result<Map<String, Value>, Box<dyn std::error::Error + Send + Sync>> {
-        let read: std::collections::BTreeMap<String, serde_json::Value> = serde_saphyr::from_str(text)?;
-        Ok(read.into_iter().map(|(key, value)| (key, Value::new(uri, kind_of(value)))).collect())
+        let read: Option<BTreeMap<String, serde_json::Value>> = serde_saphyr::from_str(text)?;
+        // `procs-per-node`, as the flag is written, is as good as `procs_per_node`.
+        let entries = read.into_iter().flatten();
+        Ok(entries.map(|(key, value)| (key.replace('-', "_"), Value::new(uri, kind_of(value)))).collect())
     }
 }
 
@@ -91,6 +110,11 @@ fn kind_of(value: serde_json::Value) -> ValueKind {
             None => ValueKind::Float(number.as_f64().unwrap_or(f64::NAN)),
         },
         serde_json::Value::String(text) => ValueKind::String(text),
+        // `derive: [gangs, priorities]` is as good as `derive: gangs,priorities`.
+        serde_json::Value::Array(items) => {
+            let words: Vec<String> = items.iter().map(|item| item.as_str().map_or(item.to_string(), str::to_owned)).collect();
+            ValueKind::String(words.join(","))
+        }
         other => ValueKind::String(other.to_string()),
     }
 }

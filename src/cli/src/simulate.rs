@@ -1,21 +1,21 @@
 //! `krafla simulate`: a workload on a simulated cluster, and what happened.
 
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use krafla_api::{Converter, Located, LocatedProblem, Object, ReadOptions, parse_duration, read_manifests};
+use krafla_api::parse_duration;
 use krafla_engine::Configuration;
 use krafla_model::Time;
-use krafla_simulator::manifest::assemble_files;
-use krafla_simulator::play::{Play, play};
+use krafla_simulator::play::{Play, Played, play};
 use krafla_simulator::record::Record;
 use krafla_simulator::report::html::to_html;
 use krafla_simulator::report::json::{Timing, to_json};
 use krafla_simulator::report::summary::summarize;
 use krafla_simulator::report::tables;
+use krafla_simulator::trace::error::LoadError;
 use krafla_simulator::trace::options::{Derive, NodeList, Options};
 use krafla_simulator::trace::{self, Source};
 use krafla_simulator::world::Setup;
@@ -24,12 +24,13 @@ use crate::progress::Line;
 use crate::registry::registry;
 use crate::settings::{Settings, layered};
 use crate::timing::Started;
-use crate::{example, settings};
+use crate::{console, example, input, manifests, settings};
 
 /// Run a workload on a simulated cluster and show what happened.
 ///
 /// Without arguments: three teams (training gangs, Spark applications, plain services) on a small GPU cluster. The run
-/// is in virtual time, so a year takes seconds; the same input and seed give the same bytes.
+/// is in virtual time, so a year takes seconds; the same input and seed give the same bytes. Exits 0 when the run is
+/// over, whatever still waits then, and 2 if the input cannot be used.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -46,16 +47,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Leave the first jobs that end out of the averages: `1%` or `0.01`.
-    #[arg(long, value_name = "PART")]
+    #[arg(long, value_name = "PART", allow_hyphen_values = true)]
     warmup: Option<String>,
     /// Stop at this virtual time: `12h`.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     until: Option<String>,
     /// Longest pause between cycles: `1s`.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     period: Option<String>,
     /// Divide the times between submissions by this; run times stay.
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", allow_hyphen_values = true)]
     compress: Option<f64>,
     /// Take only the first jobs.
     #[arg(long, value_name = "N")]
@@ -109,12 +110,16 @@ Examples:
   krafla simulate --trace manifests:dump.yaml --until 1h
       what would happen in a cluster, from its own objects";
 
+/// More than any configuration has; the compiler's own limit, which is lower, gives the better message.
+const MOST_BYTES: u64 = 64 << 20;
 /// Where the example's page goes.
 const DEFAULT_REPORT: &str = "krafla-report.html";
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.settings.clone();
     let settings = layered(file.as_deref(), &flags(arguments))?;
+    // Before anything is run: an hour's work should not end at a misspelt flag.
+    let warmup = settings.warmup.as_deref().map_or(Ok(0.0), part)?;
     let started = Started::now();
     let source = workload(&settings)?;
     if settings.strict == Some(true) {
@@ -130,13 +135,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             failed = begin_recording(world, path).err();
         }
     };
-    let (mut world, record) = play(source, setup, until, registry, prepare, &mut |progress| line.show(progress));
+    let Played { mut world, record, broken } = play(source, setup, until, registry, prepare, &mut |progress| line.show(progress));
     line.done();
     if let Some(error) = failed {
         return Err(error);
     }
     world.finish_recording().context("--record")?;
-    show(&settings, &record, &started)?;
+    show(&settings, warmup, &record, &started)?;
+    if !broken.is_empty() {
+        bail!("what must always hold did not; please report this\n  {}", broken.join("\n  "));
+    }
     if world.engine().panics() > 0 {
         bail!("{} sessions panicked; the log has the details (--log error)", world.engine().panics());
     }
@@ -169,53 +177,43 @@ fn flags(arguments: Arguments) -> Settings {
 /// The workload that the settings name: the example, manifests, or a trace.
 fn workload(settings: &Settings) -> anyhow::Result<Play> {
     let Some(trace) = &settings.trace else {
-        let files = example::FILES.map(|(name, text)| (name.to_owned(), text.to_owned()));
-        return Ok(manifests("the example of conf/example".to_owned(), &files));
+        return manifests::example(settings);
     };
-    if let Some(path) = trace.strip_prefix("manifests:") {
-        let mut files = Vec::new();
-        read_files(Path::new(path), &mut files)?;
-        if files.is_empty() {
-            bail!("{path}: no .yaml, .yml or .json file there");
-        }
-        return Ok(manifests(path.to_owned(), &files));
+    if let Some(path) = trace.strip_prefix("manifests:").filter(|path| !path.is_empty()) {
+        return manifests::read(Path::new(path), settings);
     }
-    let source: Source = trace.parse().with_context(|| format!("--trace {trace}"))?;
+    let source: Source = trace.parse().map_err(|error| match guess(trace) {
+        Some(kind) => anyhow!("--trace {trace}: needs to be told what it is; write --trace {kind}:{trace}"),
+        None => anyhow!("--trace: {error}"),
+    })?;
     let options = trace_options(settings)?;
-    Ok(Play::Trace(trace::load(source.kind, &source.path, &options)?))
+    let workload = trace::load(source.kind, &source.path, &options).map_err(|error| match error {
+        LoadError::Option { option, message } => anyhow!("--{}: {message}", flag_of(option)),
+        other => anyhow!(other),
+    })?;
+    Ok(Play::Trace(workload))
 }
 
-fn manifests(title: String, files: &[(String, String)]) -> Play {
-    let mut objects: Vec<Located<Object>> = Vec::new();
-    let mut problems: Vec<LocatedProblem> = Vec::new();
-    for (name, text) in files {
-        let read = read_manifests(text, name, &ReadOptions::default());
-        objects.extend(read.objects);
-        problems.extend(read.problems);
+/// The kind that a path without one most probably is of.
+fn guess(path: &str) -> Option<&'static str> {
+    let path = Path::new(path);
+    if path.is_dir() {
+        return Some("manifests");
     }
-    let assembled = assemble_files(objects, problems, &mut Converter::new());
-    Play::Manifests { title, happenings: assembled.happenings, notes: assembled.notes, problems: assembled.problems }
+    match path.extension()?.to_str()? {
+        "yaml" | "yml" => Some("manifests").filter(|_| path.exists()),
+        "swf" => Some("swf"),
+        _ => None,
+    }
 }
 
-/// Reads a file, or the manifests of a folder and of those in it, in name order.
-fn read_files(path: &Path, files: &mut Vec<(String, String)>) -> anyhow::Result<()> {
-    let name = path.display().to_string();
-    if !path.is_dir() {
-        files.push((name.clone(), std::fs::read_to_string(path).context(name)?));
-        return Ok(());
+/// The flag that an option of the importers is set with.
+fn flag_of(option: &str) -> String {
+    match option {
+        "time_compression" => "compress".to_owned(),
+        "tenants" | "cpu_per_gpu" | "memory_per_gpu" => format!("derive {}", option.replace('_', "-")),
+        other => other.replace('_', "-"),
     }
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(path)
-        .with_context(|| name.clone())?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
-    entries.sort();
-    for entry in entries {
-        let is_manifest = entry.extension().is_some_and(|ext| ext == "yaml" || ext == "yml" || ext == "json");
-        if entry.is_dir() || is_manifest {
-            read_files(&entry, files)?;
-        }
-    }
-    Ok(())
 }
 
 fn trace_options(settings: &Settings) -> anyhow::Result<Options> {
@@ -245,10 +243,12 @@ fn derive(list: &str) -> anyhow::Result<Derive> {
         match key {
             "gangs" => derive.gangs = true,
             "priorities" => derive.priorities = true,
-            "tenants" => derive.tenants = Some(value.parse().with_context(what)?),
+            "tenants" => {
+                derive.tenants = Some(value.parse().map_err(|_| anyhow!("{}: write a number, as in tenants=8", what()))?);
+            }
             "cpu-per-gpu" => derive.cpu_per_gpu = Some(parse(value, Unit::Milli).with_context(what)?),
             "memory-per-gpu" => derive.memory_per_gpu = Some(parse(value, Unit::One).with_context(what)?),
-            _ => bail!("--derive {key}: use gangs, priorities, tenants=N, cpu-per-gpu=N or memory-per-gpu=16Gi"),
+            _ => bail!("--derive {key}: there is no such column; use gangs, priorities, tenants=N, cpu-per-gpu=N or memory-per-gpu=16Gi"),
         }
     }
     Ok(derive)
@@ -262,7 +262,9 @@ fn refuse_problems(source: &Play) -> anyhow::Result<()> {
     if problems.is_empty() {
         return Ok(());
     }
-    bail!("--strict: {} problems in the input\n  {}", problems.len(), problems.join("\n  "))
+    let n = problems.len();
+    let list = problems.join("\n  ");
+    bail!("--strict: {n} problem{} in the input\n  {list}", if n == 1 { "" } else { "s" })
 }
 
 fn setup(settings: &Settings) -> anyhow::Result<Setup> {
@@ -270,12 +272,15 @@ fn setup(settings: &Settings) -> anyhow::Result<Setup> {
     setup.engine.events = false;
     setup.engine.tie_seed = settings.shuffle_ties;
     if let Some(period) = &settings.period {
-        setup.engine.period_ms = duration(period, "--period")?.max(1);
+        setup.engine.period_ms = duration(period, "--period")?;
+        if setup.engine.period_ms == 0 {
+            bail!("--period {period}: must be at least 1ms");
+        }
     }
     setup.configuration = match &settings.config {
         Some(path) => {
             let name = path.display().to_string();
-            let text = std::fs::read_to_string(path).with_context(|| format!("--config {name}"))?;
+            let text = input::text(path, MOST_BYTES).context("--config")?;
             Some((name, text))
         }
         None if settings.trace.is_none() => {
@@ -286,7 +291,7 @@ fn setup(settings: &Settings) -> anyhow::Result<Setup> {
     };
     if let Some((name, text)) = &setup.configuration {
         match Configuration::read(text, name, &registry()) {
-            Ok((_, warnings)) => warnings.iter().for_each(|warning| eprintln!("{warning}\n")),
+            Ok((_, warnings)) => warnings.iter().for_each(|warning| console::say(&format!("{warning}\n"))),
             Err(problems) => bail!("{name} is refused\n\n{}", problems.join("\n\n")),
         }
     }
@@ -300,19 +305,18 @@ fn begin_recording(world: &mut krafla_simulator::world::World, path: &Path) -> a
 }
 
 /// Prints and writes what came of it.
-fn show(settings: &Settings, record: &Record, started: &Started) -> anyhow::Result<()> {
-    let warmup = settings.warmup.as_deref().map_or(Ok(0.0), part)?;
+fn show(settings: &Settings, warmup: f64, record: &Record, started: &Started) -> anyhow::Result<()> {
     let summary = summarize(record, warmup);
     let timing = started.timing(record);
     let to_stdout = settings.json.as_deref() == Some(Path::new("-"));
     if !to_stdout {
         let width = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(120);
-        print!("{}", tables::all(record, &summary, width));
+        console::print(&tables::all(record, &summary, width))?;
     }
     if let Some(path) = &settings.json {
         let json = to_json(record, &summary, Some(&timing).filter(|_| settings.timing == Some(true)));
         if to_stdout {
-            std::io::stdout().write_all(json.as_bytes())?;
+            console::print(&json)?;
         } else {
             write(path, &json)?;
         }
@@ -321,9 +325,9 @@ fn show(settings: &Settings, record: &Record, started: &Started) -> anyhow::Resu
     let report = settings.report.clone().or_else(|| default_report.then(|| DEFAULT_REPORT.into()));
     if let Some(path) = report {
         write(&path, &to_html(record, &summary))?;
-        eprintln!("report: {}", path.display());
+        console::say(&format!("report: {}", path.display()));
     }
-    eprintln!("{}", cost(record, &timing));
+    console::say(&cost(record, &timing));
     Ok(())
 }
 
@@ -347,15 +351,15 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 fn duration(text: &str, flag: &str) -> anyhow::Result<i64> {
-    parse_duration(text).map_err(|why| anyhow::anyhow!("{flag} {text}: {why}"))
+    parse_duration(text).map_err(|why| anyhow!("{flag}: {why}"))
 }
 
 /// A part of a whole: `1%` or `0.01`.
 fn part(text: &str) -> anyhow::Result<f64> {
     let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
-    let value: f64 = number.trim().parse().with_context(|| format!("--warmup {text}: write 1% or 0.01"))?;
+    let value: f64 = number.trim().parse().map_err(|_| anyhow!("--warmup {text}: write 1% or 0.01"))?;
     if !(0.0..1.0).contains(&(value / scale)) {
-        bail!("--warmup {text}: must be from 0 to less than 1 (100%)");
+        bail!("--warmup {text}: must be from 0 to less than 100%");
     }
     Ok(value / scale)
 }

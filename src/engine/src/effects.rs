@@ -61,6 +61,7 @@ impl Written {
         &mut self,
         cluster: &ClusterState,
         conditions: Vec<JobCondition>,
+        events: bool,
         effects: &mut Vec<Effect>,
     ) {
         for JobCondition { job, kind, reason, message } in conditions {
@@ -70,6 +71,15 @@ impl Written {
             let same = |(k, r, m): &(&str, String, String)| *k == kind && *r == reason && *m == message;
             if record.condition.as_ref().is_some_and(same) {
                 continue;
+            }
+            let newly_ready = kind == "Scheduled" && record.condition.as_ref().is_none_or(|(old, ..)| *old != kind);
+            if events && newly_ready {
+                effects.push(Effect::Event {
+                    about: Subject::Job { namespace: spec.namespace.clone(), name: spec.name.clone() },
+                    warning: false,
+                    reason: kind.to_owned(),
+                    message: "pod group is ready".to_owned(),
+                });
             }
             record.condition = Some((kind, reason.clone(), message.clone()));
             effects.push(Effect::JobCondition {

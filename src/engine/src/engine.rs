@@ -233,7 +233,8 @@ impl Engine {
         if needed && refusals < EAGER_REPAIRS {
             return 0;
         }
-        FIRST_BACKOFF_MS.saturating_mul(1 << refusals.min(10)).min(LONGEST_BACKOFF_MS)
+        let doublings = refusals.saturating_sub(if needed { EAGER_REPAIRS } else { 0 });
+        FIRST_BACKOFF_MS.saturating_mul(1 << doublings.min(10)).min(LONGEST_BACKOFF_MS)
     }
 
     fn configure(&mut self, file: &str, text: &str, step: &mut Step) {
@@ -284,7 +285,7 @@ impl Engine {
         let newly = explain::complete(&self.cluster, &mut self.reasons, &self.configuration.action_names);
         outcome.newly_waiting.extend(newly);
         effects::carry_out(&self.cluster, &outcome.decisions, self.options.events, &mut step.effects);
-        self.written.conditions(&self.cluster, outcome.conditions, &mut step.effects);
+        self.written.conditions(&self.cluster, outcome.conditions, self.options.events, &mut step.effects);
         self.written.statuses(&mut self.cluster, &outcome.changed, &mut step.effects);
         if self.options.events {
             effects::waiting(&self.cluster, &self.reasons, &outcome.newly_waiting, &mut step.effects);

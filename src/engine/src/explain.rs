@@ -49,6 +49,12 @@ pub(crate) fn complete(cluster: &ClusterState, reasons: &mut Reasons, actions: &
             }
         }
     }
+    for (group, tasks) in cluster.orphans() {
+        let pods = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        for &task in tasks.iter().filter(|task| cluster.task(**task).status().is_waiting()) {
+            reasons.set_task(task, Reason::PodGroupNotFound { group: group.clone(), pods }, now);
+        }
+    }
     newly
 }
 
@@ -62,6 +68,8 @@ fn explain_task(cluster: &ClusterState, reasons: &mut Reasons, id: TaskId) {
         TaskStatus::Pending if task.retry_at > now => {
             reasons.set_task(id, Reason::BindRefused { times: task.refusals, retry_at: task.retry_at }, now);
         }
+        // What this session promised it stands until the next.
+        TaskStatus::Pending if reasons.own(id).is_some_and(|own| matches!(own.reason, Reason::WaitingForRelease { .. })) => {}
         _ => reasons.clear_task(id),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use krafla_model::resources::unit_of;
 use krafla_model::time::format_ms;
-use krafla_model::{ClusterState, Name, Shortfall, Time, quantity};
+use krafla_model::{ClusterState, Name, QueueId, Shortfall, Time, quantity};
 use serde::{Deserialize, Serialize};
 
 use crate::verdict::Refusals;
@@ -194,6 +194,17 @@ impl Reason {
         match refusals.nearest {
             None if refusals.nodes > 0 => Self::NoNodeFits { placed, needed, refusals },
             _ => Self::NotEnoughResources { placed, needed, refusals },
+        }
+    }
+
+    /// Why nothing of a queue that is not open starts.
+    pub fn queue_not_open(cluster: &ClusterState, id: QueueId) -> Self {
+        let queue = cluster.queue(id);
+        let waiting = queue.jobs().filter(|job| cluster.job(*job).is_waiting()).count();
+        Self::QueueNotOpen {
+            queue: queue.spec.name.clone(),
+            state: queue.spec.state.as_str().to_owned(),
+            jobs: waiting,
         }
     }
 

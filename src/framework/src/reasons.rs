@@ -20,6 +20,8 @@ pub struct Standing {
 pub struct Reasons {
     jobs: IdVec<JobId, Option<Standing>>,
     tasks: IdVec<TaskId, Option<Standing>>,
+    /// Tasks whose own reason is a promise of this session.
+    promised: Vec<TaskId>,
 }
 
 impl Reasons {
@@ -46,6 +48,19 @@ impl Reasons {
     /// Sets a task's own reason.
     pub fn set_task(&mut self, task: TaskId, reason: Reason, now: Time) -> bool {
         stand(&mut self.tasks[task], reason, now)
+    }
+
+    /// Sets a task's own reason for as long as the session's promises last.
+    pub fn set_promised(&mut self, task: TaskId, reason: Reason, now: Time) {
+        self.promised.push(task);
+        stand(&mut self.tasks[task], reason, now);
+    }
+
+    /// Promises do not outlive their session: the next one makes them anew, or gives another reason.
+    pub fn forget_promises(&mut self) {
+        for task in std::mem::take(&mut self.promised) {
+            self.clear_task(task);
+        }
     }
 
     /// The job waits no longer.

@@ -49,6 +49,9 @@ pub struct SearchLimits {
     pub may_start: bool,
 }
 
+/// A choice among scored nodes, best first, that goes before the highest score where it makes one: Volcano's BestNode.
+pub type Prefer<'a> = Option<&'a dyn Fn(&[(NodeId, f64)]) -> Option<NodeId>>;
+
 /// What a search for one shape over all nodes learned.
 enum Memo {
     /// Nothing was found.
@@ -79,10 +82,11 @@ impl Searcher {
         cluster: &ClusterState,
         task: TaskId,
         limits: SearchLimits,
+        prefer: Prefer<'_>,
     ) -> Found {
         let nodes = cluster.nodes();
         if !profile.filters_by_node() {
-            return self.find(profile, cluster, task, nodes, limits);
+            return self.find(profile, cluster, task, nodes, limits, prefer);
         }
         if self.memos_of != cluster.room_version() {
             self.memos_of = cluster.room_version();
@@ -96,14 +100,14 @@ impl Searcher {
             Some(Memo::Begin(at)) if may_skip => *at,
             _ => 0,
         };
-        let found = self.find(profile, cluster, task, &nodes[begin..], limits);
+        let found = self.find(profile, cluster, task, &nodes[begin..], limits, prefer);
         match &found {
             Found::Node { node, room: Room::Now, .. } if may_skip => {
                 self.memos.insert(key, Memo::Begin(cluster.node_rank(*node) as usize));
             }
             Found::Nothing(_) if begin > 0 => {
                 // For its words all nodes are asked once.
-                let found = self.find(profile, cluster, task, nodes, limits);
+                let found = self.find(profile, cluster, task, nodes, limits, prefer);
                 if let Found::Nothing(refusals) = &found {
                     self.memos.insert(key, Memo::Nothing(refusals.clone()));
                 }
@@ -128,6 +132,7 @@ impl Searcher {
         task: TaskId,
         candidates: &[NodeId],
         limits: SearchLimits,
+        prefer: Prefer<'_>,
     ) -> Found {
         let mut refused = RefusalCount::default();
         let narrowed = match self.pre_filter(profile, cluster, task) {
@@ -167,7 +172,7 @@ impl Searcher {
             [first, ..] if profile.scorers.is_empty() => Found::Node { node: *first, room, score: 0.0 },
             _ => {
                 let nodes = std::mem::take(if room == Room::Now { &mut self.now } else { &mut self.later });
-                let (node, score) = self.best(profile, cluster, task, &nodes);
+                let (node, score) = self.best(profile, cluster, task, &nodes, prefer);
                 *(if room == Room::Now { &mut self.now } else { &mut self.later }) = nodes;
                 Found::Node { node, room, score }
             }
@@ -258,8 +263,22 @@ impl Searcher {
         Ok(room)
     }
 
-    fn best(&mut self, profile: &Profile, cluster: &ClusterState, task: TaskId, nodes: &[NodeId]) -> (NodeId, f64) {
+    fn best(
+        &mut self,
+        profile: &Profile,
+        cluster: &ClusterState,
+        task: TaskId,
+        nodes: &[NodeId],
+        prefer: Prefer<'_>,
+    ) -> (NodeId, f64) {
         let scores = self.scores(profile, cluster, task, nodes);
+        if let Some(prefer) = prefer {
+            let mut scored: Vec<(NodeId, f64)> = nodes.iter().copied().zip(scores.iter().copied()).collect();
+            scored.sort_by_key(|(_, score)| std::cmp::Reverse(OrderedFloat(*score)));
+            if let Some(chosen) = prefer(&scored).and_then(|node| scored.iter().find(|(known, _)| *known == node)) {
+                return *chosen;
+            }
+        }
         let mut best = 0;
         for (i, score) in scores.iter().enumerate() {
             if OrderedFloat(*score) > OrderedFloat(scores[best]) {

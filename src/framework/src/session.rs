@@ -10,7 +10,7 @@ use crate::effect::{Decision, EvictionCertificate};
 use crate::plugin_set::PluginSet;
 use crate::reason::Reason;
 use crate::reasons::Reasons;
-use crate::search::{Found, Room, SearchLimits, Searcher};
+use crate::search::{Found, Prefer, Room, SearchLimits, Searcher};
 use crate::session_plugin::JobCondition;
 
 /// One session. It borrows the cluster, so what it sees stands still, and opening it costs nothing.
@@ -47,6 +47,7 @@ impl<'a> Session<'a> {
         searcher: &'a mut Searcher,
         actions: &'a [&'static str],
     ) -> Self {
+        reasons.forget_promises();
         for plugin in plugins.all_mut() {
             let _span = tracing::debug_span!("plugin", name = plugin.name(), hook = "open").entered();
             plugin.open(cluster);
@@ -138,10 +139,10 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Notes why a task waits, where that is not its job's reason.
-    pub fn explain_task(&mut self, task: TaskId, reason: Reason) {
+    /// Notes what a task was promised in this session.
+    pub fn explain_promise(&mut self, task: TaskId, reason: Reason) {
         let now = self.cluster.now();
-        self.reasons.set_task(task, reason, now);
+        self.reasons.set_promised(task, reason, now);
     }
 
     /// Begins to try something. What is not committed or held is undone when the statement drops.
@@ -170,12 +171,10 @@ impl<'a> Session<'a> {
         {
             return Found::Node { node, room, score: 0.0 };
         }
-        self.searcher.find_anywhere(profile, self.cluster, task, limits)
-    }
-
-    /// Whether some plugin wants to choose among scored nodes itself.
-    pub fn has_best_node(&self) -> bool {
-        self.plugins.has(Point::BestNode)
+        let (plugins, cluster) = (&*self.plugins, &*self.cluster);
+        let by_plugin = |scored: &[(NodeId, f64)]| plugins.best_node(cluster, task, scored);
+        let prefer: Prefer<'_> = if plugins.has(Point::BestNode) { Some(&by_plugin) } else { None };
+        self.searcher.find_anywhere(profile, cluster, task, limits, prefer)
     }
 }
 

@@ -148,6 +148,16 @@ impl ClusterState {
         self.task_by_uid.get(uid).copied()
     }
 
+    /// How many tasks there are.
+    pub fn n_tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// How many jobs there are.
+    pub fn n_jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
     /// All tasks, by id.
     pub fn tasks(&self) -> impl Iterator<Item = (TaskId, &Task)> {
         self.tasks.iter()
@@ -211,6 +221,11 @@ impl ClusterState {
     /// All queues, by name.
     pub fn queues(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
         self.queue_by_name.values().map(|&id| (id, &self.queues[id]))
+    }
+
+    /// Tasks whose PodGroup is not known, with its name; by namespace and name.
+    pub fn orphans(&self) -> impl Iterator<Item = (&Name, &BTreeSet<TaskId>)> {
+        self.orphans.iter().map(|((_, group), tasks)| (group, tasks))
     }
 
     /// The priority classes.

@@ -4,15 +4,17 @@
 //! Every pod is taken for this scheduler, whatever `schedulerName` says: who feeds a cluster's manifests to a simulator
 //! wants to see them scheduled. Pods that have ended are left out; pods that have a node run there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use krafla_api::manifests::Severity;
 use krafla_api::{
     Converter, Hints, Located, LocatedProblem, Object, ReadOptions, Workload, group_of, implicit_group_name, keys,
     label_gang, label_gang_group, read_manifests,
 };
-use krafla_model::{JobPhase, Name, PodGroupSpec, PodPhase, Problem, Time};
+use krafla_model::queue::{DEFAULT_QUEUE, ROOT_QUEUE};
+use krafla_model::{Event, JobPhase, Name, PodGroupSpec, PodPhase, Problem, QueueSpec, Time};
 use serde_json::Value;
 
 use crate::world::{Controller, Happening, Life, Submission, Submitted};
@@ -25,6 +27,8 @@ pub const SCHEDULER_NAMES: [&str; 2] = ["volcano", "krafla"];
 pub struct Assembled {
     /// What happens when, in order of time; of one time in the order of the files.
     pub happenings: Vec<(Time, Happening)>,
+    /// What people call the PodGroups that a controller makes, by namespace and name: the owner's name.
+    pub shown: BTreeMap<(Name, Name), String>,
     /// What cannot be used, in words.
     pub problems: Vec<String>,
     /// Kinds that are not read and the like, in words.
@@ -64,11 +68,13 @@ fn assemble_all(
         groups: BTreeMap::new(),
         plan: Vec::new(),
         jobs: BTreeMap::new(),
+        owners: BTreeSet::new(),
+        made_for: BTreeMap::new(),
         out: Assembled::default(),
     };
     for problem in problems {
         let list =
-            if problem.severity == Severity::Error { &mut assembler.out.problems } else { &mut assembler.out.notes };
+            if problem.severity == Severity::Note { &mut assembler.out.notes } else { &mut assembler.out.problems };
         list.push(problem.to_string());
     }
     // PodGroups first: pods may stand before theirs.
@@ -77,6 +83,10 @@ fn assemble_all(
             assembler.known_group(located);
         }
     }
+    if complete {
+        assembler.standing_queues(&objects);
+    }
+    assembler.owners = objects.iter().filter_map(|located| owner_of_pods(&located.value)).collect();
     for located in &objects {
         assembler.object(located);
     }
@@ -87,6 +97,29 @@ fn assemble_all(
 pub fn own_priority(pod: &Pod) -> bool {
     let annotated = pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(keys::TASK_PRIORITY));
     annotated || pod.spec.as_ref().is_some_and(|spec| spec.priority.is_some())
+}
+
+/// The UID of the controller of a pod, or of what makes pods.
+fn owner_of_pods(object: &Object) -> Option<String> {
+    let is_of_pods = matches!(object, Object::Pod(_) | Object::Workload(_));
+    let owner = controller(object.metadata().filter(|_| is_of_pods)?)?;
+    Some(owner.uid.clone()).filter(|uid| !uid.is_empty())
+}
+
+fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+/// Kind and name of what controls a pod; its own if nothing does. For a ReplicaSet that is of a Deployment, that.
+fn controlled_by(pod: &Pod) -> (String, String) {
+    let meta = &pod.metadata;
+    let Some(owner) = controller(meta) else { return ("Pod".to_owned(), meta.name.clone().unwrap_or_default()) };
+    let hash = meta.labels.as_ref().and_then(|labels| labels.get("pod-template-hash"));
+    let deployment = hash.and_then(|hash| owner.name.strip_suffix(hash.as_str())?.strip_suffix('-'));
+    match deployment.filter(|_| owner.kind == "ReplicaSet") {
+        Some(name) => ("Deployment".to_owned(), name.to_owned()),
+        None => (owner.kind.clone(), owner.name.clone()),
+    }
 }
 
 type Key = (Name, Name);
@@ -101,6 +134,10 @@ struct Assembler<'a> {
     plan: Vec<(Time, Planned)>,
     /// Where in `plan` the submission of a PodGroup at a time is.
     jobs: BTreeMap<(Time, Name, Name), usize>,
+    /// UIDs of those whose pods, or what makes them, are among the objects: a dump has them already.
+    owners: BTreeSet<String>,
+    /// Kind and name of what a controller made a PodGroup for.
+    made_for: BTreeMap<Key, (String, String)>,
     out: Assembled,
 }
 
@@ -127,14 +164,32 @@ enum Planned {
 }
 
 impl Assembler<'_> {
+    /// The queues that Volcano makes when it starts, where the objects do not have them.
+    fn standing_queues(&mut self, objects: &[Located<Object>]) {
+        let has = |name: &str| {
+            let is_it = |object: &Object| object.metadata().is_some_and(|meta| meta.name.as_deref() == Some(name));
+            objects.iter().any(|located| matches!(located.value, Object::Queue(_)) && is_it(&located.value))
+        };
+        for name in [ROOT_QUEUE, DEFAULT_QUEUE].into_iter().filter(|name| !has(name)) {
+            let queue = QueueSpec { name: name.into(), reclaimable: name != ROOT_QUEUE, ..QueueSpec::default() };
+            self.plan.push((Time(0), Planned::Other(Happening::Object(Box::new(Event::Queue(queue))))));
+        }
+    }
+
     fn known_group(&mut self, located: &Located<Object>) {
         let (event, problems) = self.converter.event(&located.value);
         self.report(located, problems);
-        let Some(krafla_model::Event::PodGroup(mut group)) = event else { return };
+        let Some(Event::PodGroup(mut group)) = event else { return };
         // A group that a dump shows as running starts anew here.
         group.phase = JobPhase::Pending;
-        let at = self.submit_at(located);
-        self.groups.insert((group.namespace.clone(), group.name.clone()), group.clone());
+        let at = Self::submit_at(located);
+        let key = (group.namespace.clone(), group.name.clone());
+        let owner = located.value.metadata().and_then(controller);
+        // Volcano's controller calls the PodGroup of a Job by the Job's name and UID.
+        if let Some(owner) = owner.filter(|owner| *group.name == *format!("{}-{}", owner.name, owner.uid)) {
+            self.made_for.insert(key.clone(), (owner.kind.clone(), owner.name.clone()));
+        }
+        self.groups.insert(key, group.clone());
         self.join(at, Origin::Manifest, group, "PodGroup", Vec::new());
     }
 
@@ -147,7 +202,7 @@ impl Assembler<'_> {
                 let (event, problems) = self.converter.event(object);
                 self.report(located, problems);
                 if let Some(event) = event {
-                    let at = self.submit_at(located);
+                    let at = Self::submit_at(located);
                     self.plan.push((at, Planned::Other(Happening::Object(Box::new(event)))));
                 }
             }
@@ -155,7 +210,7 @@ impl Assembler<'_> {
     }
 
     fn pod(&mut self, located: &Located<Object>, pod: &Pod) {
-        let hints = self.hints(located);
+        let hints = Self::hints(located);
         let at = Time(hints.submit_at_ms.unwrap_or(0));
         let Some(submitted) = self.submitted(located, pod, hints, Controller::None) else { return };
         let (group, announced) = match self.group_for(located, pod, None) {
@@ -168,11 +223,23 @@ impl Assembler<'_> {
     }
 
     fn workload(&mut self, located: &Located<Object>, workload: &Workload) {
-        let owner = self.hints(located);
+        if workload.metadata.uid.as_ref().is_some_and(|uid| self.owners.contains(uid)) {
+            return;
+        }
+        let owner = Self::hints(located);
         let kind = workload.kind.as_str();
         let (job_group, problems) = self.converter.job_group(workload, |_| 0);
         self.report(located, problems);
+        if let Some(group) = &job_group {
+            let key = (group.namespace.clone(), group.name.clone());
+            let name = workload.metadata.name.clone().unwrap_or_default();
+            self.made_for.entry(key.clone()).or_insert_with(|| (kind.to_owned(), name));
+            self.groups.entry(key).or_insert_with(|| group.clone());
+        }
         for part in &workload.parts {
+            if part.replicas == 0 && job_group.is_none() {
+                continue;
+            }
             let template = workload.pod(part, 0);
             let (own, said) = Hints::read(&template.metadata);
             self.say(located, said);
@@ -197,7 +264,7 @@ impl Assembler<'_> {
         &mut self,
         located: &Located<Object>,
         pod: &Pod,
-        owner: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>,
+        owner: Option<&ObjectMeta>,
     ) -> Option<(PodGroupSpec, bool)> {
         let namespace: Name = pod.metadata.namespace.as_deref().unwrap_or(krafla_api::DEFAULT_NAMESPACE).into();
         if let Some(name) = group_of(pod) {
@@ -225,6 +292,7 @@ impl Assembler<'_> {
         let mut group = group?;
         group.name = implicit_group_name(pod).into();
         let key = (namespace, group.name.clone());
+        self.made_for.entry(key.clone()).or_insert_with(|| controlled_by(pod));
         Some((self.groups.entry(key).or_insert(group).clone(), true))
     }
 
@@ -281,15 +349,13 @@ impl Assembler<'_> {
         self.plan.push((at, Planned::Job(Box::new(submission))));
     }
 
-    fn hints(&mut self, located: &Located<Object>) -> Hints {
-        let Some(meta) = located.value.metadata() else { return Hints::default() };
-        let (hints, said) = Hints::read(meta);
-        self.say(located, said);
-        hints
+    /// The hints of an object; what is wrong with them the reader of manifests has said.
+    fn hints(located: &Located<Object>) -> Hints {
+        located.value.metadata().map(|meta| Hints::read(meta).0).unwrap_or_default()
     }
 
-    fn submit_at(&mut self, located: &Located<Object>) -> Time {
-        Time(self.hints(located).submit_at_ms.unwrap_or(0))
+    fn submit_at(located: &Located<Object>) -> Time {
+        Time(Self::hints(located).submit_at_ms.unwrap_or(0))
     }
 
     fn say(&mut self, located: &Located<Object>, problems: Vec<String>) {
@@ -304,7 +370,23 @@ impl Assembler<'_> {
         }
     }
 
+    /// The name of the owner stands for a PodGroup that was made for it, with its kind before it if that is what tells
+    /// it from another: `statefulset/web`.
+    fn shown(&self) -> BTreeMap<Key, String> {
+        let mut n_of: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+        for key @ (namespace, name) in self.groups.keys() {
+            let name = self.made_for.get(key).map_or(name.as_ref(), |(_, name)| name);
+            *n_of.entry((namespace, name)).or_default() += 1;
+        }
+        let shown = |namespace: &Name, (kind, name): &(String, String)| {
+            let alone = n_of.get(&(namespace.as_ref(), name.as_str())) == Some(&1);
+            if alone { name.clone() } else { format!("{}/{name}", kind.to_lowercase()) }
+        };
+        self.made_for.iter().map(|(key, owner)| (key.clone(), shown(&key.0, owner))).collect()
+    }
+
     fn finish(mut self) -> Assembled {
+        self.out.shown = self.shown();
         self.plan.sort_by_key(|(at, _)| *at);
         self.out.happenings = self
             .plan

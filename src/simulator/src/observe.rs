@@ -3,14 +3,21 @@
 use std::collections::BTreeMap;
 
 use krafla_engine::CycleReport;
+use krafla_framework::reasons::Standing;
 use krafla_model::resources::{GPU_NAME, ratio};
 use krafla_model::{Name, ResourceId, TaskStatus, Time};
 
+use crate::invariants;
 use crate::record::{JobRecord, JobState, MAX_SPANS, NodeRecord, QueueRecord, Record, Sample, Span};
 use crate::world::{Job, Observer, PodChange, World};
 
 /// Samples that are kept; when there are twice as many, every second one goes.
 const SAMPLES: usize = 1_000;
+/// Up to so many objects the invariants are checked after every cycle; beyond, that much more rarely, so that checking
+/// never costs more than scheduling.
+const CHECKED_EACH_CYCLE: usize = 100;
+/// Broken invariants that are listed.
+const MOST_BROKEN: usize = 20;
 /// Nodes that are named for one job.
 const MOST_NODES_NAMED: usize = 16;
 
@@ -30,7 +37,10 @@ pub(crate) struct Recording {
     node_index: BTreeMap<Name, usize>,
     nodes_of_job: BTreeMap<usize, std::collections::BTreeSet<Name>>,
     too_many_spans: bool,
+    broken: Vec<String>,
     gpu: Option<ResourceId>,
+    /// What people call jobs, by namespace and name, where it is not the name.
+    shown: BTreeMap<(Name, Name), String>,
 }
 
 impl Recording {
@@ -45,8 +55,15 @@ impl Recording {
             node_index: BTreeMap::new(),
             nodes_of_job: BTreeMap::new(),
             too_many_spans: false,
+            broken: Vec::new(),
             gpu: None,
+            shown: BTreeMap::new(),
         }
+    }
+
+    /// Takes up what people call jobs, by namespace and name.
+    pub(crate) fn call(&mut self, shown: BTreeMap<(Name, Name), String>) {
+        self.shown = shown;
     }
 
     /// Adds a note.
@@ -60,7 +77,7 @@ impl Recording {
     }
 
     /// Ends the record.
-    pub(crate) fn finish(mut self, world: &World) -> Record {
+    pub(crate) fn finish(mut self, world: &World) -> (Record, Vec<String>) {
         let end = world.now().0;
         self.take_sample(world, world.now());
         let mut queues: Vec<Name> = world.jobs().iter().map(|job| job.queue.clone()).collect();
@@ -71,7 +88,6 @@ impl Recording {
         self.record.decisions = world.decisions();
         self.record.evictions = world.evictions();
         self.record.queues = queues.iter().map(|name| self.queue(world, name, end)).collect();
-        let cluster = world.engine().cluster();
         self.record.nodes = self.nodes(world);
         for span in &mut self.record.spans {
             if span.to_ms < 0 {
@@ -93,17 +109,21 @@ impl Recording {
             .collect();
         let mut jobs = Vec::with_capacity(world.jobs().len());
         for (index, job) in world.jobs().iter().enumerate() {
-            let waiting = cluster
-                .find_job(&job.namespace, &job.name)
-                .filter(|_| !job.deleted && job.finished.is_none())
-                .and_then(|id| world.engine().reasons().job(id))
+            let waiting = waiting_for(world, job)
                 .map(|standing| (standing.reason.code().to_owned(), standing.reason.to_string(), standing.since.0));
             let used = self.nodes_of_job.get(&index);
             let on_nodes = used.into_iter().flatten().take(MOST_NODES_NAMED).map(ToString::to_string).collect();
-            jobs.push(job_record(world, job, &queues, waiting, on_nodes));
+            let mut record = job_record(world, job, &queues, waiting, on_nodes);
+            if let Some(shown) = self.shown.get(&(job.namespace.clone(), job.name.clone())) {
+                record.name.clone_from(shown);
+            }
+            jobs.push(record);
         }
         self.record.jobs = jobs;
-        self.record
+        if world.engine().discrepancies() > 0 {
+            self.broken.push(format!("I3: {} books were off and have been healed", world.engine().discrepancies()));
+        }
+        (self.record, self.broken)
     }
 
     fn queue(&self, world: &World, name: &Name, end: i64) -> QueueRecord {
@@ -206,7 +226,15 @@ impl Observer for Recording {
         }
     }
 
-    fn cycle(&mut self, world: &World, _: &CycleReport) {
+    fn cycle(&mut self, world: &World, report: &CycleReport) {
+        let cluster = world.engine().cluster();
+        let size = cluster.nodes().len() + cluster.n_tasks() + cluster.n_jobs();
+        let every = 1 + ((size / CHECKED_EACH_CYCLE) as u64).pow(2);
+        if report.number.is_multiple_of(every) && self.broken.len() < MOST_BROKEN {
+            self.broken.extend(
+                invariants::broken(world, report).into_iter().map(|text| format!("at {}, {text}", world.now())),
+            );
+        }
         if self.gpu.is_none() {
             let cluster = world.engine().cluster();
             self.gpu = Some(ResourceId::GPU).filter(|gpu| cluster.totals().allocatable.get(*gpu) > 0);
@@ -259,6 +287,23 @@ impl Observer for Recording {
             PodChange::Started => {}
         }
     }
+}
+
+/// Why a job waits, if it does: its own reason, or that of the first of its pods that has one.
+fn waiting_for<'a>(world: &'a World, job: &Job) -> Option<&'a Standing> {
+    if job.deleted || job.finished.is_some() {
+        return None;
+    }
+    let (cluster, reasons) = (world.engine().cluster(), world.engine().reasons());
+    let id = cluster.find_job(&job.namespace, &job.name);
+    let waits = |pod: &&krafla_model::PodSpec| pod.node.is_none();
+    let mut waiting = job.pods.iter().filter(|&&i| !world.pod(i).gone).map(|&i| &world.pod(i).spec).filter(waits);
+    // What is about pods that all have a place keeps nobody waiting.
+    if job.alive > 0 && waiting.clone().next().is_none() {
+        return None;
+    }
+    let of_job = id.and_then(|id| reasons.job(id));
+    of_job.or_else(|| waiting.find_map(|pod| reasons.task(cluster.find_task(&pod.uid)?, id)))
 }
 
 fn job_record(

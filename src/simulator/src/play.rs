@@ -24,6 +24,8 @@ pub enum Play {
         title: String,
         /// What happens when.
         happenings: Vec<(Time, Happening)>,
+        /// What people call jobs whose names a controller made, by namespace and name.
+        shown: BTreeMap<(Name, Name), String>,
         /// Notes and problems of reading them.
         notes: Vec<String>,
         /// The same for what could not be used.
@@ -46,6 +48,16 @@ pub struct Progress {
     pub cycles: u64,
 }
 
+/// A world that has been played, and what is known of it.
+pub struct Played {
+    /// The world at its end.
+    pub world: World,
+    /// What reports are made of.
+    pub record: Record,
+    /// Standing invariants that did not hold, in words; empty is the only good answer.
+    pub broken: Vec<String>,
+}
+
 /// Plays a workload to its end, or until `until`.
 pub fn play(
     play: Play,
@@ -54,13 +66,13 @@ pub fn play(
     registry: fn() -> Registry,
     prepare: impl FnOnce(&mut World),
     progress: &mut dyn FnMut(Progress),
-) -> (World, Record) {
+) -> Played {
     let mut world = World::new(setup, registry);
     prepare(&mut world);
     let end = until.unwrap_or(Time::NEVER);
     let (record, jobs) = match play {
         Play::Trace(workload) => {
-            let mut record = Recording::new(format!("{} on {} nodes", workload.name, workload.n_nodes()));
+            let mut record = Recording::new(title_of(&workload));
             record.note(crate::trace::offered::offered_load(&workload).to_string());
             workload.notes.iter().for_each(|note| record.note(note.clone()));
             workload.problems.iter().for_each(|problem| record.problem(problem.to_string()));
@@ -68,8 +80,9 @@ pub fn play(
             play_trace(workload, &mut world, end, &mut record, progress);
             (record, jobs)
         }
-        Play::Manifests { title, happenings, notes, problems } => {
+        Play::Manifests { title, happenings, shown, notes, problems } => {
             let mut record = Recording::new(title);
+            record.call(shown);
             notes.into_iter().for_each(|note| record.note(note));
             problems.into_iter().for_each(|problem| record.problem(problem));
             for (at, happening) in happenings {
@@ -88,8 +101,13 @@ pub fn play(
     if end != Time::NEVER {
         world.run_until(end, &mut record);
     }
-    let record = record.finish(&world);
-    (world, record)
+    let (record, broken) = record.finish(&world);
+    Played { world, record, broken }
+}
+
+fn title_of(workload: &Workload) -> String {
+    let n = workload.n_nodes();
+    format!("{} on {n} node{}", workload.name, if n == 1 { "" } else { "s" })
 }
 
 fn report(world: &World, jobs: usize) -> Progress {

@@ -34,6 +34,13 @@ pub struct Record {
     pub samples: Vec<Sample>,
 }
 
+impl Record {
+    /// Jobs that run at the end.
+    pub fn n_running(&self) -> usize {
+        self.jobs.iter().filter(|job| job.state == JobState::Running).count()
+    }
+}
+
 /// Above this many placements the time line of nodes is left out.
 pub const MAX_SPANS: usize = 20_000;
 

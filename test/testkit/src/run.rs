@@ -101,7 +101,7 @@ pub fn scores(cluster: &ClusterState, registry: &Registry, conf: &str, pod: &str
     let task = task_named(cluster, pod);
     let mut searcher = Searcher::default();
     // The filters leave what the scores need.
-    let _ = searcher.find(plugins.profile(), cluster, task, cluster.nodes(), ANYWHERE);
+    let _ = searcher.find(plugins.profile(), cluster, task, cluster.nodes(), ANYWHERE, None);
     searcher.scores(plugins.profile(), cluster, task, cluster.nodes()).to_vec()
 }
 

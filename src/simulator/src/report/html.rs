@@ -118,10 +118,14 @@ struct Card {
 
 fn cards(record: &Record, summary: &Summary) -> Vec<Card> {
     let card = |name, value: String, hint: String| Card { value, name, hint };
+    let running = match record.n_running() {
+        0 => String::new(),
+        n => format!("{n} running, "),
+    };
     let mut cards = vec![card(
         "jobs ended",
         format!("{} / {}", summary.finished, summary.jobs),
-        format!("{} waiting at the end", summary.pending),
+        format!("{running}{} waiting at the end", summary.pending),
     )];
     if summary.finished > summary.warmup_jobs {
         let half = span(summary.p50_wait_seconds);

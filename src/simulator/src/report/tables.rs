@@ -50,6 +50,10 @@ pub fn headline(record: &Record, summary: &Summary, width: u16) -> String {
     table.add_row(cells(["bounded slowdown".to_owned(), slowdown, String::new(), String::new(), String::new()]));
 
     let failed = if summary.failed == 0 { String::new() } else { format!(" ({} of them badly)", summary.failed) };
+    let running = match record.n_running() {
+        0 => String::new(),
+        n => format!("{n} running, "),
+    };
     let warmup = match summary.warmup_jobs {
         0 => String::new(),
         n => format!("; the first {n} to finish are left out of the averages"),
@@ -57,7 +61,7 @@ pub fn headline(record: &Record, summary: &Summary, width: u16) -> String {
     let lines = [
         record.title.clone(),
         format!(
-            "{} of {} jobs ended{failed}, {} still waiting{warmup}",
+            "{} of {} jobs ended{failed}, {running}{} still waiting{warmup}",
             summary.finished, summary.jobs, summary.pending
         ),
         format!("virtual time {}, makespan {makespan}", point(record.end_ms)),

@@ -4,7 +4,6 @@
 mod build;
 mod expect;
 mod format;
-mod invariants;
 mod wanted;
 
 use std::fmt;
@@ -18,6 +17,7 @@ use krafla_framework::Registry;
 use krafla_model::Time;
 use serde_saphyr::Spanned;
 
+use crate::invariants;
 use crate::world::{Observer, World};
 
 /// How long a run goes on after the last event when the file says nothing, in milliseconds.

@@ -82,7 +82,7 @@ pub enum LoadError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
     /// There is no colon, or nothing on one side of it.
-    #[error("`{given}` is not KIND:PATH, such as swf:jobs.swf")]
+    #[error("`{given}` is not KIND:PATH, such as swf:jobs.swf or manifests:cluster.yaml")]
     Shape {
         /// What was given.
         given: String,

@@ -99,11 +99,13 @@ impl FromStr for Kind {
         if let Some(kind) = Self::ALL.into_iter().find(|kind| kind.name() == given) {
             return Ok(kind);
         }
-        let nearest = Self::ALL.into_iter().map(|kind| (distance(given, kind.name()), kind.name())).min();
+        // Manifests are no trace, and are named in the same place.
+        let kinds: Vec<&str> = std::iter::once("manifests").chain(Self::ALL.map(Self::name)).collect();
+        let nearest = kinds.iter().map(|kind| (distance(given, kind), kind)).min();
         // Three edits turn any short word into any other.
         let nearest =
             nearest.filter(|&(edits, _)| edits <= 2).map_or(String::new(), |(_, name)| format!(" (`{name}`?)"));
-        Err(SourceError::Kind { given: fields::cut(given), nearest, kinds: Self::ALL.map(Self::name).join(", ") })
+        Err(SourceError::Kind { given: fields::cut(given), nearest, kinds: kinds.join(", ") })
     }
 }
 
@@ -191,11 +193,14 @@ mod tests {
         let error = |text: &str| text.parse::<Source>().expect_err("wrong").to_string();
         assert_eq!(
             error("phily:x"),
-            "there is no trace kind `phily` (`philly`?); kinds are: swf, philly, openb, helios, acme, spot, muri"
+            "there is no trace kind `phily` (`philly`?); kinds are: manifests, swf, philly, openb, helios, acme, spot, muri"
         );
         assert!(error("kubernetes:x").starts_with("there is no trace kind `kubernetes`; kinds are"));
         for text in ["swf", "swf:", ":x", ""] {
-            assert_eq!(error(text), format!("`{text}` is not KIND:PATH, such as swf:jobs.swf"));
+            assert_eq!(
+                error(text),
+                format!("`{text}` is not KIND:PATH, such as swf:jobs.swf or manifests:cluster.yaml")
+            );
         }
     }
 }

@@ -96,8 +96,9 @@ impl Observer for Watch {
 }
 
 fn run(nodes: u32, jobs: &[RandomJob]) -> String {
-    let (_, record) = play(Play::Trace(workload(nodes, jobs)), Setup::default(), None, registry, |_| {}, &mut |_| {});
-    to_json(&record, &summarize(&record, 0.0), None)
+    let played = play(Play::Trace(workload(nodes, jobs)), Setup::default(), None, registry, |_| {}, &mut |_| {});
+    assert_eq!(played.broken, Vec::<String>::new());
+    to_json(&played.record, &summarize(&played.record, 0.0), None)
 }
 
 proptest! {
@@ -111,8 +112,7 @@ proptest! {
     #[test]
     fn everything_that_fits_ends_whatever_goes_wrong_meanwhile(jobs in jobs(), faults in proptest::collection::vec((0_i64..120, 0_u8..5, 1_u32..4), 0..6)) {
         let setup = Setup { bind_latency_ms: 500, start_latency_ms: 200, ..Setup::default() };
-        let mut world = None;
-        let (played, _) = play(Play::Trace(workload(3, &jobs)), setup, None, registry, |new| {
+        let played = play(Play::Trace(workload(3, &jobs)), setup, None, registry, |new| {
             for (at, kind, count) in &faults {
                 let fault = match kind {
                     0 => Fault::Refuse { verb: Verb::Bind, count: *count },
@@ -124,8 +124,8 @@ proptest! {
                 new.plan(Time(at * 1_000), Happening::Fault(fault));
             }
         }, &mut |_| {});
-        world.replace(played);
-        let world = world.expect("it was played");
+        prop_assert_eq!(played.broken, Vec::<String>::new());
+        let world = played.world;
         prop_assert_eq!(world.engine().panics(), 0);
         prop_assert_eq!(discrepancies(world.engine().cluster()), vec![]);
         // A gang of up to 5 pods of up to 4 CPUs fits three nodes of 8 CPUs when they are empty, and the queue shares

@@ -43,8 +43,8 @@ proptest! {
         let tasks: Vec<TaskId> = cluster.tasks().filter(|(_, t)| t.status().is_waiting()).map(|(id, _)| id).collect();
         let start = cluster.savepoint();
         for (task, undo) in tasks.into_iter().zip(give_back) {
-            let with = remembers.find_anywhere(plugins.profile(), &cluster, task, limits);
-            let without = Searcher::default().find(plugins.profile(), &cluster, task, cluster.nodes(), limits);
+            let with = remembers.find_anywhere(plugins.profile(), &cluster, task, limits, None);
+            let without = Searcher::default().find(plugins.profile(), &cluster, task, cluster.nodes(), limits, None);
             // The words of a refusal are those of when it was first found, the choice is the same.
             match (&with, &without) {
                 (Found::Nothing(old), Found::Nothing(new)) => prop_assert_eq!(old.nodes, new.nodes),
@@ -62,4 +62,47 @@ proptest! {
             }
         }
     }
+}
+
+/// A plugin of another crate, as its owner would write it: it always prefers the last of the scored nodes.
+struct Contrary;
+
+impl krafla_framework::SessionPlugin for Contrary {
+    fn name(&self) -> &'static str {
+        "contrary"
+    }
+
+    fn points(&self) -> &'static [krafla_framework::Point] {
+        &[krafla_framework::Point::BestNode]
+    }
+
+    fn best_node(
+        &self,
+        _: &krafla_model::ClusterState,
+        _: TaskId,
+        scored: &[(krafla_model::NodeId, f64)],
+    ) -> Option<krafla_model::NodeId> {
+        scored.last().map(|(node, _)| *node)
+    }
+}
+
+#[test]
+fn a_plugin_from_outside_may_choose_among_the_scored_nodes() {
+    let mut registry = registry();
+    registry.plugins.push(krafla_framework::PluginBuilder {
+        info: krafla_framework::PluginInfo {
+            name: "contrary",
+            about: "prefers the worst node",
+            arguments: &[],
+            points: &[krafla_framework::Point::BestNode],
+        },
+        build: |_| Box::new(Contrary),
+    });
+    let scene = || Scene::new().node("a", "8c").node("b", "4c").job("j", |job| job.pending(1, "1c"));
+    let conf = |more: &str| {
+        format!("actions: \"allocate\"\ntiers:\n- plugins:\n  - name: predicates\n  - name: nodeorder\n{more}")
+    };
+    let plain = krafla_testkit::run(scene().build(), &registry, &conf(""));
+    let contrary = krafla_testkit::run(scene().build(), &registry, &conf("  - name: contrary\n"));
+    assert_eq!((plain.binds, contrary.binds), (vec!["j-0 -> a".to_owned()], vec!["j-0 -> b".to_owned()]));
 }

@@ -27,8 +27,9 @@ fn simulate(kind: Kind, path: &str, conf: &str, warmup: f64) -> Option<Summary> 
         ..Setup::default()
     };
     setup.engine.events = false;
-    let (_, record) = play(Play::Trace(workload), setup, None, registry, |_| {}, &mut |_| {});
-    Some(summarize(&record, warmup))
+    let played = play(Play::Trace(workload), setup, None, registry, |_| {}, &mut |_| {});
+    assert_eq!(played.broken, Vec::<String>::new());
+    Some(summarize(&played.record, warmup))
 }
 
 /// First come, first served, skipping what does not fit: a mean wait of 96.7 minutes and a mean bounded slowdown of

@@ -11,7 +11,7 @@ use krafla_model::{JobId, Limit, ResourceId, TaskStatus};
 use crate::world::World;
 
 /// Everything that does not hold after a cycle, each with the number of its invariant.
-pub(super) fn broken(world: &World, report: &CycleReport) -> Vec<String> {
+pub(crate) fn broken(world: &World, report: &CycleReport) -> Vec<String> {
     let cluster = world.engine().cluster();
     let mut broken = overdrawn_nodes(world, report);
     broken.extend(queue_limits(world, report));
@@ -118,7 +118,7 @@ fn unexplained(world: &World) -> Vec<String> {
     let mut broken = Vec::new();
     for (id, task) in cluster.tasks().filter(|(_, task)| task.status().is_waiting()) {
         match reasons.task(id, task.job) {
-            None if task.job.is_none() => {} // a pod without a PodGroup is told so by whoever asks
+            None if task.group.is_none() => {} // it names no PodGroup: it is not for this scheduler
             None => broken.push(format!("I6: {} waits without a reason", cluster.task_label(id))),
             Some(standing) => {
                 let text = standing.reason.to_string();

@@ -1,0 +1,184 @@
+//! Decisions a second, on clusters that exist only in memory: `hack/bench`.
+//!
+//! Each case fills an engine with nodes and pods, and times the cycles that place them: decisions only, no API and no
+//! simulated kubelets. A case runs several times; the fastest run counts, since nothing makes a run faster than it is.
+//! Ratios between cases of one run say more than the numbers of one machine: the budget table of the design compares
+//! like with like.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Parser;
+use krafla_engine::{Engine, Input, Options};
+use krafla_framework::{Effect, Registry};
+use krafla_model::{Amounts, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time};
+
+/// Time decisions on clusters in memory.
+#[derive(Parser)]
+struct Arguments {
+    /// Only cases whose name contains this.
+    #[arg(default_value = "")]
+    only: String,
+    /// Runs of each case.
+    #[arg(long, default_value_t = 3)]
+    runs: u32,
+    /// Size of every case: 1 is small enough for instruction counts, 100 is full.
+    #[arg(long, default_value_t = 100)]
+    percent: u32,
+}
+
+/// A cluster and what is to be placed on it.
+struct Case {
+    name: &'static str,
+    nodes: u32,
+    jobs: u32,
+    pods_each: u32,
+    /// Pods needed to start.
+    minimum: u32,
+    /// Distinct pod shapes.
+    shapes: u32,
+    /// Pods that run already, spread evenly.
+    running: u32,
+    configuration: &'static str,
+}
+
+const SCORED: &str = include_str!("../../../conf/presets/volcano-helm.conf");
+const FIRST_FIT: &str = include_str!("../../../conf/presets/fifo.conf");
+
+const CASES: [Case; 8] = [
+    Case { name: "equal-pods-first-fit", nodes: 5_000, jobs: 1, pods_each: 10_000, minimum: 1, shapes: 1, running: 0, configuration: FIRST_FIT },
+    Case { name: "equal-pods-scored", nodes: 1_000, jobs: 1, pods_each: 2_000, minimum: 1, shapes: 1, running: 0, configuration: SCORED },
+    Case { name: "thousand-shapes-first-fit", nodes: 5_000, jobs: 10_000, pods_each: 1, minimum: 1, shapes: 1_000, running: 0, configuration: FIRST_FIT },
+    Case { name: "thousand-shapes-scored", nodes: 1_000, jobs: 2_000, pods_each: 1, minimum: 1, shapes: 1_000, running: 0, configuration: SCORED },
+    Case { name: "gangs-first-fit", nodes: 2_000, jobs: 20, pods_each: 500, minimum: 500, shapes: 20, running: 0, configuration: FIRST_FIT },
+    Case { name: "gangs-scored", nodes: 1_000, jobs: 20, pods_each: 100, minimum: 100, shapes: 20, running: 0, configuration: SCORED },
+    Case { name: "equal-pods-beside-80000", nodes: 1_000, jobs: 1, pods_each: 2_000, minimum: 1, shapes: 1, running: 80_000, configuration: FIRST_FIT },
+    Case { name: "nothing-to-do-beside-150000", nodes: 5_000, jobs: 0, pods_each: 0, minimum: 0, shapes: 1, running: 150_000, configuration: SCORED },
+];
+
+fn main() {
+    let arguments = Arguments::parse();
+    println!("{:<30} {:>7} {:>9} {:>10} {:>12} {:>12}", "case", "nodes", "decisions", "seconds", "a second", "us a pod");
+    for case in CASES.iter().filter(|case| case.name.contains(&arguments.only)) {
+        let mut best = f64::INFINITY;
+        let mut decisions = 0;
+        for _ in 0..arguments.runs.max(1) {
+            let (n, seconds) = run(case, arguments.percent);
+            decisions = n;
+            best = best.min(seconds);
+        }
+        let rate = f64::from(decisions) / best.max(1e-9);
+        let each = best * 1e6 / f64::from(decisions.max(1));
+        let nodes = scaled(case.nodes, arguments.percent);
+        println!("{:<30} {nodes:>7} {decisions:>9} {best:>10.4} {rate:>12.0} {each:>12.2}", case.name);
+    }
+}
+
+fn scaled(n: u32, percent: u32) -> u32 {
+    if n == 0 { 0 } else { (n * percent / 100).max(1) }
+}
+
+/// Builds a case's cluster, then times the step that places its pods. Answers decisions and seconds.
+fn run(case: &Case, percent: u32) -> (u32, f64) {
+    let registry = Registry { actions: krafla_actions::all(), plugins: krafla_plugins::all() };
+    let mut engine = Engine::new(registry, Options { events: false, ..Options::default() });
+    let nodes = scaled(case.nodes, percent);
+    let mut inputs = vec![
+        Input::Configuration { file: "bench.conf".to_owned(), text: case.configuration.to_owned() },
+        Input::Event(Event::Queue(QueueSpec { name: "default".into(), ..QueueSpec::default() })),
+    ];
+    let running = scaled(case.running, percent);
+    let room = running / nodes.max(1) + 110;
+    for i in 0..nodes {
+        let allocatable = Amounts::default()
+            .with("cpu", 96_000 + i64::from(running / nodes.max(1)) * 100)
+            .with("memory", 1 << 40)
+            .with("pods", i64::from(room));
+        inputs.push(Input::Event(Event::Node(NodeSpec {
+            name: format!("node-{i:05}").into(),
+            allocatable,
+            ..NodeSpec::default()
+        })));
+    }
+    if running > 0 {
+        inputs.push(group("running", 1));
+        let shape = shape(100);
+        for k in 0..running {
+            let node = format!("node-{:05}", k % nodes);
+            let pod = pod("running", k, &shape);
+            inputs.push(Input::Event(Event::Pod(PodSpec { node: Some(node.into()), phase: PodPhase::Running, ..pod })));
+        }
+    }
+    engine.step(Time(0), inputs);
+    engine.step(Time(5_000), []);
+    let work = pending(case, percent);
+    let started = Instant::now();
+    let step = engine.step(Time(10_000), work);
+    let seconds = started.elapsed().as_secs_f64();
+    let binds = step.effects.iter().filter(|effect| matches!(effect, Effect::Bind { .. })).count();
+    (u32::try_from(binds).unwrap_or(u32::MAX), seconds)
+}
+
+/// The pods that the timed step places.
+fn pending(case: &Case, percent: u32) -> Vec<Input> {
+    let (jobs, pods_each) =
+        if case.jobs > 1 { (scaled(case.jobs, percent), case.pods_each) } else { (case.jobs, scaled(case.pods_each, percent)) };
+    let shapes: Vec<Arc<PodShape>> = (0..case.shapes).map(|i| shape(1_000 + i64::from(i % 1_000))).collect();
+    if case.jobs == 0 {
+        // One event that stirs, and nothing to place.
+        return vec![Input::Event(Event::Queue(QueueSpec { name: "other".into(), ..QueueSpec::default() }))];
+    }
+    let mut inputs = Vec::new();
+    for j in 0..jobs {
+        let name = format!("job-{j:05}");
+        inputs.push(group(&name, case.minimum.min(pods_each)));
+        let shape = &shapes[(j % case.shapes) as usize];
+        inputs.extend((0..pods_each).map(|k| Input::Event(Event::Pod(pod(&name, k, shape)))));
+    }
+    inputs
+}
+
+fn shape(cpu: i64) -> Arc<PodShape> {
+    Arc::new(PodShape {
+        namespace: "default".into(),
+        request: Amounts::default().with("cpu", cpu).with("memory", 1 << 30),
+        ..PodShape::default()
+    })
+}
+
+fn group(name: &str, min_member: u32) -> Input {
+    Input::Event(Event::PodGroup(PodGroupSpec {
+        uid: name.into(),
+        namespace: "default".into(),
+        name: name.into(),
+        queue: "default".into(),
+        created: Time(0),
+        priority_class: Name::default(),
+        min_member,
+        min_task_member: Vec::new(),
+        min_resources: None,
+        topology: None,
+        sub_groups: Vec::new(),
+        phase: JobPhase::Inqueue,
+        sla_waiting_ms: None,
+        weight: 1,
+        preemptable: None,
+    }))
+}
+
+fn pod(group: &str, k: u32, shape: &Arc<PodShape>) -> PodSpec {
+    let name = Name::from(format!("{group}-{k:06}"));
+    PodSpec {
+        uid: name.clone(),
+        name,
+        group: Some(group.into()),
+        shape: Arc::clone(shape),
+        created: Time(0),
+        priority: 1,
+        gates: Vec::new(),
+        node: None,
+        nominated: None,
+        phase: PodPhase::Pending,
+        deleting: false,
+    }
+}
