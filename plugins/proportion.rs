@@ -68,7 +68,8 @@ impl Proportion {
             }
         }
         // By name, so that the odd unit goes the same way after a restart.
-        let order: Vec<QueueId> = cluster.queues().map(|(id, _)| id).filter(|id| self.queues.contains_key(id)).collect();
+        let order: Vec<QueueId> =
+            cluster.queues().map(|(id, _)| id).filter(|id| self.queues.contains_key(id)).collect();
         for (resource, amount) in cluster.totals().allocatable.iter() {
             let claims: Vec<Claim> = order
                 .iter()

@@ -59,7 +59,10 @@ fn play(title: String, files: &[(String, String)], settings: &Settings) -> anyho
         bail!("{title}: there is no pod, and nothing that pods are made of{}", said.concat());
     }
     if !has(|happening| node_of(happening).is_some()) {
-        notes.push("there is no Node among the objects, so nothing can be placed; add those of `kubectl get nodes -o yaml`".to_owned());
+        notes.push(
+            "there is no Node among the objects, so nothing can be placed; add those of `kubectl get nodes -o yaml`"
+                .to_owned(),
+        );
     }
     let (shown, problems) = (assembled.shown, assembled.problems);
     Ok(Play::Manifests { title, happenings, shown, notes, problems })
@@ -72,8 +75,10 @@ fn refuse_trace_options(settings: &Settings) -> anyhow::Result<()> {
         ("procs-per-node", settings.procs_per_node.is_some()),
         ("node-list", settings.node_list.is_some()),
     ];
-    for (name, _) in given.into_iter().filter(|(_, given)| *given) {
-        bail!("--{name}: is for traces; manifests (and the example, which is what runs without --trace) say it themselves");
+    if let Some((name, _)) = given.into_iter().find(|(_, given)| *given) {
+        bail!(
+            "--{name}: is for traces; manifests (and the example, which is what runs without --trace) say it themselves"
+        );
     }
     Ok(())
 }

@@ -50,8 +50,8 @@ pub(crate) fn layered(file: Option<&Path>, flags: &Settings) -> anyhow::Result<S
     }
     // Not parsed here: a number that stands for a text stays one.
     let environment = Environment::with_prefix(PREFIX).prefix_separator("_");
-    let environment = read(Config::builder().add_source(environment))
-        .with_context(|| format!("environment variables {PREFIX}_*"))?;
+    let environment =
+        read(Config::builder().add_source(environment)).with_context(|| format!("environment variables {PREFIX}_*"))?;
     Ok(above(flags, above(&environment, below)))
 }
 
@@ -112,7 +112,8 @@ fn kind_of(value: serde_json::Value) -> ValueKind {
         serde_json::Value::String(text) => ValueKind::String(text),
         // `derive: [gangs, priorities]` is as good as `derive: gangs,priorities`.
         serde_json::Value::Array(items) => {
-            let words: Vec<String> = items.iter().map(|item| item.as_str().map_or(item.to_string(), str::to_owned)).collect();
+            let words: Vec<String> =
+                items.iter().map(|item| item.as_str().map_or(item.to_string(), str::to_owned)).collect();
             ValueKind::String(words.join(","))
         }
         other => ValueKind::String(other.to_string()),

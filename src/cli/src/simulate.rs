@@ -135,7 +135,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             failed = begin_recording(world, path).err();
         }
     };
-    let Played { mut world, record, broken } = play(source, setup, until, registry, prepare, &mut |progress| line.show(progress));
+    let Played { mut world, record, broken } =
+        play(source, setup, until, registry, prepare, &mut |progress| line.show(progress));
     line.done();
     if let Some(error) = failed {
         return Err(error);
@@ -200,8 +201,8 @@ fn guess(path: &str) -> Option<&'static str> {
     if path.is_dir() {
         return Some("manifests");
     }
-    match path.extension()?.to_str()? {
-        "yaml" | "yml" => Some("manifests").filter(|_| path.exists()),
+    match path.extension().filter(|_| path.exists())?.to_str()? {
+        "yaml" | "yml" => Some("manifests"),
         "swf" => Some("swf"),
         _ => None,
     }
@@ -244,11 +245,14 @@ fn derive(list: &str) -> anyhow::Result<Derive> {
             "gangs" => derive.gangs = true,
             "priorities" => derive.priorities = true,
             "tenants" => {
-                derive.tenants = Some(value.parse().map_err(|_| anyhow!("{}: write a number, as in tenants=8", what()))?);
+                derive.tenants =
+                    Some(value.parse().map_err(|_| anyhow!("{}: write a number, as in tenants=8", what()))?);
             }
             "cpu-per-gpu" => derive.cpu_per_gpu = Some(parse(value, Unit::Milli).with_context(what)?),
             "memory-per-gpu" => derive.memory_per_gpu = Some(parse(value, Unit::One).with_context(what)?),
-            _ => bail!("--derive {key}: there is no such column; use gangs, priorities, tenants=N, cpu-per-gpu=N or memory-per-gpu=16Gi"),
+            _ => bail!(
+                "--derive {key}: there is no such column; use gangs, priorities, tenants=N, cpu-per-gpu=N or memory-per-gpu=16Gi"
+            ),
         }
     }
     Ok(derive)

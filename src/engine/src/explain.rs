@@ -69,7 +69,8 @@ fn explain_task(cluster: &ClusterState, reasons: &mut Reasons, id: TaskId) {
             reasons.set_task(id, Reason::BindRefused { times: task.refusals, retry_at: task.retry_at }, now);
         }
         // What this session promised it stands until the next.
-        TaskStatus::Pending if reasons.own(id).is_some_and(|own| matches!(own.reason, Reason::WaitingForRelease { .. })) => {}
+        TaskStatus::Pending
+            if reasons.own(id).is_some_and(|own| matches!(own.reason, Reason::WaitingForRelease { .. })) => {}
         _ => reasons.clear_task(id),
     }
 }

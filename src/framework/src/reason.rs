@@ -263,6 +263,10 @@ impl fmt::Display for Reason {
                 "queue `{queue}` uses what it is due: holds {held}, due {deserved}; waits for its own pods to end or for other queues to want less"
             ),
             Self::QueueLimit { queue, shortage } => write!(f, "limit of queue `{queue}`: {shortage}"),
+            Self::ClusterOvercommitted { shortage } if shortage.asked > shortage.limit => write!(
+                f,
+                "not admitted, its minimum is more than the cluster may promise at all: {shortage}; add nodes, or ask for less"
+            ),
             Self::ClusterOvercommitted { shortage } => {
                 write!(f, "not admitted, the cluster is promised to others: {shortage}")
             }

@@ -11,7 +11,9 @@ use std::time::Instant;
 use clap::Parser;
 use krafla_engine::{Engine, Input, Options};
 use krafla_framework::{Effect, Registry};
-use krafla_model::{Amounts, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time};
+use krafla_model::{
+    Amounts, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time,
+};
 
 /// Time decisions on clusters in memory.
 #[derive(Parser)]
@@ -46,19 +48,94 @@ const SCORED: &str = include_str!("../../../conf/presets/volcano-helm.conf");
 const FIRST_FIT: &str = include_str!("../../../conf/presets/fifo.conf");
 
 const CASES: [Case; 8] = [
-    Case { name: "equal-pods-first-fit", nodes: 5_000, jobs: 1, pods_each: 10_000, minimum: 1, shapes: 1, running: 0, configuration: FIRST_FIT },
-    Case { name: "equal-pods-scored", nodes: 1_000, jobs: 1, pods_each: 2_000, minimum: 1, shapes: 1, running: 0, configuration: SCORED },
-    Case { name: "thousand-shapes-first-fit", nodes: 5_000, jobs: 10_000, pods_each: 1, minimum: 1, shapes: 1_000, running: 0, configuration: FIRST_FIT },
-    Case { name: "thousand-shapes-scored", nodes: 1_000, jobs: 2_000, pods_each: 1, minimum: 1, shapes: 1_000, running: 0, configuration: SCORED },
-    Case { name: "gangs-first-fit", nodes: 2_000, jobs: 20, pods_each: 500, minimum: 500, shapes: 20, running: 0, configuration: FIRST_FIT },
-    Case { name: "gangs-scored", nodes: 1_000, jobs: 20, pods_each: 100, minimum: 100, shapes: 20, running: 0, configuration: SCORED },
-    Case { name: "equal-pods-beside-80000", nodes: 1_000, jobs: 1, pods_each: 2_000, minimum: 1, shapes: 1, running: 80_000, configuration: FIRST_FIT },
-    Case { name: "nothing-to-do-beside-150000", nodes: 5_000, jobs: 0, pods_each: 0, minimum: 0, shapes: 1, running: 150_000, configuration: SCORED },
+    Case {
+        name: "equal-pods-first-fit",
+        nodes: 5_000,
+        jobs: 1,
+        pods_each: 10_000,
+        minimum: 1,
+        shapes: 1,
+        running: 0,
+        configuration: FIRST_FIT,
+    },
+    Case {
+        name: "equal-pods-scored",
+        nodes: 1_000,
+        jobs: 1,
+        pods_each: 2_000,
+        minimum: 1,
+        shapes: 1,
+        running: 0,
+        configuration: SCORED,
+    },
+    Case {
+        name: "thousand-shapes-first-fit",
+        nodes: 5_000,
+        jobs: 10_000,
+        pods_each: 1,
+        minimum: 1,
+        shapes: 1_000,
+        running: 0,
+        configuration: FIRST_FIT,
+    },
+    Case {
+        name: "thousand-shapes-scored",
+        nodes: 1_000,
+        jobs: 2_000,
+        pods_each: 1,
+        minimum: 1,
+        shapes: 1_000,
+        running: 0,
+        configuration: SCORED,
+    },
+    Case {
+        name: "gangs-first-fit",
+        nodes: 2_000,
+        jobs: 20,
+        pods_each: 500,
+        minimum: 500,
+        shapes: 20,
+        running: 0,
+        configuration: FIRST_FIT,
+    },
+    Case {
+        name: "gangs-scored",
+        nodes: 1_000,
+        jobs: 20,
+        pods_each: 100,
+        minimum: 100,
+        shapes: 20,
+        running: 0,
+        configuration: SCORED,
+    },
+    Case {
+        name: "equal-pods-beside-80000",
+        nodes: 1_000,
+        jobs: 1,
+        pods_each: 2_000,
+        minimum: 1,
+        shapes: 1,
+        running: 80_000,
+        configuration: FIRST_FIT,
+    },
+    Case {
+        name: "nothing-to-do-beside-150000",
+        nodes: 5_000,
+        jobs: 0,
+        pods_each: 0,
+        minimum: 0,
+        shapes: 1,
+        running: 150_000,
+        configuration: SCORED,
+    },
 ];
 
 fn main() {
     let arguments = Arguments::parse();
-    println!("{:<30} {:>7} {:>9} {:>10} {:>12} {:>12}", "case", "nodes", "decisions", "seconds", "a second", "us a pod");
+    println!(
+        "{:<30} {:>7} {:>9} {:>10} {:>12} {:>12}",
+        "case", "nodes", "decisions", "seconds", "a second", "us a pod"
+    );
     for case in CASES.iter().filter(|case| case.name.contains(&arguments.only)) {
         let mut best = f64::INFINITY;
         let mut decisions = 0;
@@ -121,8 +198,11 @@ fn run(case: &Case, percent: u32) -> (u32, f64) {
 
 /// The pods that the timed step places.
 fn pending(case: &Case, percent: u32) -> Vec<Input> {
-    let (jobs, pods_each) =
-        if case.jobs > 1 { (scaled(case.jobs, percent), case.pods_each) } else { (case.jobs, scaled(case.pods_each, percent)) };
+    let (jobs, pods_each) = if case.jobs > 1 {
+        (scaled(case.jobs, percent), case.pods_each)
+    } else {
+        (case.jobs, scaled(case.pods_each, percent))
+    };
     let shapes: Vec<Arc<PodShape>> = (0..case.shapes).map(|i| shape(1_000 + i64::from(i % 1_000))).collect();
     if case.jobs == 0 {
         // One event that stirs, and nothing to place.

@@ -93,8 +93,8 @@ fn each_kind_of_mistake_is_refused_in_its_place() {
         ),
         (
             "a number in quotes",
-            with("  - name: nodeorder\n", "  - name: nodeorder\n    arguments: {leastrequested.weight: \"two\"}\n"),
-            &["s.conf:10:", "leastrequested.weight", "integer"],
+            with("  - name: nodeorder\n", "  - name: nodeorder\n    arguments: {leastrequested.weight: \"2\"}\n"),
+            &["s.conf:10:", "leastrequested.weight", "in quotes", "remove the quotes: `2`"],
         ),
         ("a plugin of a fork", with("name: proportion", "name: proportionx"), &["s.conf:8:11", "`proportion`"]),
         (

@@ -1,7 +1,8 @@
 use crate::programs::{Folder, Ran};
 
 /// Two jobs of one processor.
-const LOG: &str = "; MaxProcs: 8\n1 0 0 10 1 -1 -1 1 10 -1 1 1 1 1 1 -1 -1 -1\n2 5 0 10 1 -1 -1 1 10 -1 1 1 1 1 1 -1 -1 -1\n";
+const LOG: &str =
+    "; MaxProcs: 8\n1 0 0 10 1 -1 -1 1 10 -1 1 1 1 1 1 -1 -1 -1\n2 5 0 10 1 -1 -1 1 10 -1 1 1 1 1 1 -1 -1 -1\n";
 
 fn simulate(settings: &str, variables: &[(&str, &str)], flags: &[&str]) -> Ran {
     let folder = Folder::new().with("log.swf", LOG).with("s.yaml", settings);

@@ -57,7 +57,7 @@ fn pods_with_the_labels_of_coscheduling_are_one_gang() {
     let folder = Folder::new().with("c/nodes.yaml", NODES);
     let folder = (0..3).fold(folder, |folder, i| folder.with(&format!("c/w{i}.yaml"), &worker(i)));
     assert_eq!(jobs(&simulate(&folder, &["manifests:c"]).exits(0)), ["training-001 3 running"]);
-    // Eight and eight GPUs take two workers each; of seven more, the gang of three is one short.
+    // One node's eight GPUs are enough for two workers of four.
     let folder = folder.with("c/nodes.yaml", NODES.split("---").next().expect("one"));
     let ran = simulate(&folder, &["manifests:c"]).exits(0);
     assert_eq!(jobs(&ran), ["training-001 3 pending"]);
@@ -102,6 +102,31 @@ fn owners_of_one_name_are_told_apart_by_their_kind() {
     let folder = Folder::new().with("a.yaml", &text);
     let ran = simulate(&folder, &["manifests:a.yaml"]).exits(0);
     assert_eq!(jobs(&ran), ["deployment/web 1 running", "statefulset/web 1 running"]);
+}
+
+#[test]
+fn a_volcano_job_of_a_dump_is_called_by_its_name() {
+    let job = format!(
+        "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {{name: train, uid: j1}}\nspec: {{minAvailable: 2, tasks: [{{name: w, replicas: 2, template: {TEMPLATE}}}]}}\n"
+    );
+    let group = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: train-j1, ownerReferences: [{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: train, uid: j1, controller: true}]}\nspec: {minMember: 2}\n";
+    for parts in [vec![NODES, &job], vec![NODES, &job, group], vec![NODES, group, &job]] {
+        let folder = Folder::new().with("dump.yaml", &parts.join("---\n"));
+        assert_eq!(jobs(&simulate(&folder, &["manifests:dump.yaml"]).exits(0)), ["train 2 running"]);
+    }
+}
+
+#[test]
+fn a_pod_whose_pod_group_is_missing_is_told_so() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: lost, annotations: {scheduling.k8s.io/group-name: nowhere, krafla.io/runtime: soon}}\nspec: {containers: [{name: c, image: i}]}\n";
+    let folder = Folder::new().with("a.yaml", &format!("{NODES}---\n{pod}"));
+    let ran = simulate(&folder, &["manifests:a.yaml"]).exits(0);
+    assert_eq!(ran.json()["jobs"][0]["reason"]["code"], "PodGroupNotFound");
+    let json = ran.json();
+    let problems = json["problems"].as_array().expect("problems");
+    assert_eq!(problems.len(), 2, "each is said once: {problems:?}");
+    assert!(problems[0].to_string().contains("krafla.io/runtime"), "{problems:?}");
+    assert!(problems[1].to_string().contains("a.yaml:11: names the PodGroup `nowhere`"), "{problems:?}");
 }
 
 #[test]
