@@ -75,6 +75,29 @@ pub struct PodGroupSpec {
     pub preemptable: Option<bool>,
 }
 
+impl Default for PodGroupSpec {
+    /// A group of the queue `default` that needs nothing, not admitted yet.
+    fn default() -> Self {
+        Self {
+            uid: Name::default(),
+            namespace: "default".into(),
+            name: Name::default(),
+            queue: crate::queue::DEFAULT_QUEUE.into(),
+            created: Time::default(),
+            priority_class: Name::default(),
+            min_member: 0,
+            min_task_member: Vec::new(),
+            min_resources: None,
+            topology: None,
+            sub_groups: Vec::new(),
+            phase: JobPhase::Pending,
+            sla_waiting_ms: None,
+            weight: 1,
+            preemptable: None,
+        }
+    }
+}
+
 /// How many tasks of one kind stand where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts([u32; N_STATUSES]);

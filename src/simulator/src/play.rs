@@ -7,7 +7,7 @@ use krafla_framework::Registry;
 use krafla_model::labels::{Labels, NodeSelectorTerm, Requirement, Test};
 use krafla_model::priority::PriorityClassSpec;
 use krafla_model::resources::GPU_NAME;
-use krafla_model::{Amounts, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodShape, Time};
+use krafla_model::{Amounts, Event, Name, NodeSpec, PodGroupSpec, PodShape, Time};
 
 use crate::observe::Recording;
 use crate::record::Record;
@@ -250,21 +250,14 @@ impl Shapes {
         }
         let whole = pods.len() == job.min_member as usize;
         let group = PodGroupSpec {
-            uid: Name::default(),
             namespace,
             name: Name::from(&job.name),
             queue: Name::from(&job.queue),
             created: Time(job.submit_ms),
             priority_class: class,
             min_member: job.min_member,
-            min_task_member: Vec::new(),
             min_resources: whole.then_some(minimum),
-            topology: None,
-            sub_groups: Vec::new(),
-            phase: JobPhase::Pending,
-            sla_waiting_ms: None,
-            weight: 1,
-            preemptable: None,
+            ..PodGroupSpec::default()
         };
         Submission { group, announced: true, joins: false, goes_with_pods: false, pods, kind: String::new() }
     }

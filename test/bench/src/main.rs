@@ -229,20 +229,10 @@ fn shape(cpu: i64) -> Arc<PodShape> {
 fn group(name: &str, min_member: u32) -> Input {
     Input::Event(Event::PodGroup(PodGroupSpec {
         uid: name.into(),
-        namespace: "default".into(),
         name: name.into(),
-        queue: "default".into(),
-        created: Time(0),
-        priority_class: Name::default(),
         min_member,
-        min_task_member: Vec::new(),
-        min_resources: None,
-        topology: None,
-        sub_groups: Vec::new(),
         phase: JobPhase::Inqueue,
-        sla_waiting_ms: None,
-        weight: 1,
-        preemptable: None,
+        ..PodGroupSpec::default()
     }))
 }
 

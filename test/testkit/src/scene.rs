@@ -185,20 +185,10 @@ impl JobScene {
         let namespace = Name::from("default");
         let group = PodGroupSpec {
             uid: format!("default/{name}").into(),
-            namespace: namespace.clone(),
             name: name.into(),
-            queue: "default".into(),
             created,
-            priority_class: Name::default(),
-            min_member: 0,
-            min_task_member: Vec::new(),
-            min_resources: None,
-            topology: None,
-            sub_groups: Vec::new(),
             phase: JobPhase::Inqueue,
-            sla_waiting_ms: None,
-            weight: 1,
-            preemptable: None,
+            ..PodGroupSpec::default()
         };
         Self { group, pods: Vec::new(), shape: PodShape { namespace, ..PodShape::default() }, priority: 1 }
     }

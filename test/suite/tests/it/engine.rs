@@ -6,9 +6,7 @@ use std::sync::Arc;
 use krafla_engine::recording::{Recorder, replay};
 use krafla_engine::{Engine, Input, Options, Outcome};
 use krafla_framework::Effect;
-use krafla_model::{
-    Amounts, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time,
-};
+use krafla_model::{Amounts, Event, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time};
 use krafla_test_suite::registry;
 
 fn node(name: &str, cpu: i64) -> Input {
@@ -23,20 +21,9 @@ fn queue(name: &str) -> Input {
 fn group(name: &str, min_member: u32) -> Input {
     Input::Event(Event::PodGroup(PodGroupSpec {
         uid: name.into(),
-        namespace: "default".into(),
         name: name.into(),
-        queue: "default".into(),
-        created: Time(0),
-        priority_class: Name::default(),
         min_member,
-        min_task_member: Vec::new(),
-        min_resources: None,
-        topology: None,
-        sub_groups: Vec::new(),
-        phase: JobPhase::Pending,
-        sla_waiting_ms: None,
-        weight: 1,
-        preemptable: None,
+        ..PodGroupSpec::default()
     }))
 }
 

@@ -6,3 +6,4 @@ mod random_runs;
 mod scenarios;
 mod search;
 mod traces;
+mod votes;

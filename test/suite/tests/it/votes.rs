@@ -1,0 +1,123 @@
+//! How the answers of several plugins combine: votes, intersections, the first tier that speaks. With plugins that
+//! answer what they are told to.
+
+use krafla_framework::conf::policy::Tier;
+use krafla_framework::{
+    PluginBuilder, PluginEntry, PluginInfo, PluginSet, Point, Policy, Reason, Registry, SessionPlugin, Victims, Vote,
+};
+use krafla_model::{ClusterState, JobId, TaskId};
+use krafla_testkit::Scene;
+
+const POINTS: &[Point] = &[Point::JobPipelined, Point::Preemptable, Point::JobReady, Point::JobStarving];
+
+/// A plugin whose name says what it answers: a vote, then the numbers of the tasks it would let go (`none`: no task,
+/// nothing: no opinion).
+struct Scripted(&'static str);
+
+impl SessionPlugin for Scripted {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn points(&self) -> &'static [Point] {
+        POINTS
+    }
+
+    fn job_pipelined(&self, _: &ClusterState, _: JobId) -> Vote {
+        match self.0.split(' ').next() {
+            Some("permit") => Vote::Permit,
+            Some("reject") => Vote::Reject(Box::new(Reason::NotEnoughTasks { valid: 0, min: 1 })),
+            _ => Vote::Abstain,
+        }
+    }
+
+    fn job_ready(&self, _: &ClusterState, _: JobId) -> bool {
+        !self.0.starts_with("reject")
+    }
+
+    fn job_starving(&self, _: &ClusterState, _: JobId) -> bool {
+        self.0.starts_with("permit")
+    }
+
+    fn preemptable(&self, _: &ClusterState, _: TaskId, candidates: &[TaskId]) -> Victims {
+        let Some((_, named)) = self.0.split_once(' ') else { return Victims::Abstain };
+        let wanted: Vec<usize> = named.split(',').filter_map(|n| n.parse().ok()).collect();
+        Victims::Only(wanted.into_iter().map(|n| candidates[n]).collect())
+    }
+}
+
+const NAMES: [&str; 9] =
+    ["permit", "abstain", "reject", "permit 1,2", "permit 2,3", "permit 1", "permit 9", "permit none", "abstain 5"];
+
+fn plugins(tiers: &[&[&'static str]]) -> PluginSet {
+    let mut registry = Registry::default();
+    for name in NAMES {
+        let info = PluginInfo { name, about: "answers as told", arguments: &[], points: POINTS };
+        registry.plugins.push(PluginBuilder {
+            info,
+            build: |entry| {
+                Box::new(Scripted(NAMES.into_iter().find(|name| *name == entry.name).expect("a known name")))
+            },
+        });
+    }
+    let tier = |names: &&[&str]| Tier { plugins: names.iter().map(|name| PluginEntry::named(name)).collect() };
+    PluginSet::build(&Policy { tiers: tiers.iter().map(tier).collect(), ..Policy::default() }, &registry)
+}
+
+fn scene() -> (ClusterState, JobId, Vec<TaskId>) {
+    let cluster = Scene::new().node("n", "99c").job("a", |job| job.running(10, "1c", "n")).build();
+    let job = cluster.jobs().next().expect("one job").0;
+    let tasks = cluster.tasks().map(|(id, _)| id).collect();
+    (cluster, job, tasks)
+}
+
+#[test]
+fn a_vote_ends_at_the_first_rejection_or_after_the_first_tier_that_permits() {
+    let (cluster, job, _) = scene();
+    for (tiers, passes) in [
+        (&[][..], true),
+        (&[&["abstain"][..]][..], true),
+        (&[&["permit", "reject"]], false),
+        (&[&["abstain"], &["permit", "reject"]], false),
+        (&[&["permit"], &["reject"]], true),
+        (&[&["abstain"], &["reject"]], false),
+    ] {
+        assert_eq!(plugins(tiers).job_pipelined(&cluster, job), passes, "{tiers:?}");
+    }
+}
+
+#[test]
+fn victims_are_those_on_whom_the_first_tier_with_an_opinion_agrees() {
+    let (cluster, _, tasks) = scene();
+    for (tiers, wanted) in [
+        (&[][..], &[][..]),
+        (&[&["permit 1,2", "permit 2,3"][..]][..], &[2]),
+        (&[&["permit 1", "permit 2,3", "permit 9"]], &[]), // Volcano: the third alone
+        (&[&["permit none"], &["permit 1"]], &[]),         // Volcano: the second tier alone
+        (&[&["abstain"], &["permit 1"]], &[1]),
+        (&[&["abstain", "permit 1,2"], &["permit 9"]], &[1, 2]),
+    ] {
+        let victims = plugins(tiers).preemptable(&cluster, tasks[0], &tasks);
+        let wanted: Vec<TaskId> = wanted.iter().map(|&n: &usize| tasks[n]).collect();
+        assert_eq!(victims, wanted, "{tiers:?}");
+    }
+}
+
+#[test]
+fn all_must_agree_that_a_job_is_ready_and_the_first_tier_alone_says_that_it_starves() {
+    let (cluster, job, _) = scene();
+    for (tiers, ready, starving) in [
+        (&[][..], true, false),
+        (&[&["permit"][..]][..], true, true),
+        (&[&["permit", "abstain"]], true, false),
+        (&[&["permit"], &["reject"]], false, true),
+        (&[&["reject"], &["permit"]], false, false),
+    ] {
+        let plugins = plugins(tiers);
+        assert_eq!(
+            (plugins.job_ready(&cluster, job), plugins.job_starving(&cluster, job)),
+            (ready, starving),
+            "{tiers:?}"
+        );
+    }
+}
