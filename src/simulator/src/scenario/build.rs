@@ -442,6 +442,10 @@ fn network_topology(topology: &TopologyEntry) -> Value {
 /// A pod as a manifest would have it.
 fn pod_json(job: &JobEntry, role: &RoleEntry, name: &str, group: Option<&str>) -> Result<Value, String> {
     let mut requests = role.request.clone();
+    // A thousand thousandths are a device.
+    if role.request_gpu_milli == Some(1000) {
+        requests.insert(GPU_NAME.to_owned(), "1".to_owned());
+    }
     if let Some(gpu) = &role.gpu {
         requests.insert(GPU_NAME.to_owned(), gpu.clone());
     }
@@ -449,7 +453,7 @@ fn pod_json(job: &JobEntry, role: &RoleEntry, name: &str, group: Option<&str>) -
     if let Some(group) = group {
         annotations.insert("scheduling.k8s.io/group-name".to_owned(), group.to_owned());
     }
-    if let Some(milli) = role.request_gpu_milli {
+    if let Some(milli) = role.request_gpu_milli.filter(|milli| !matches!(milli, 0 | 1000)) {
         annotations.insert(krafla_api::keys::GPU_MILLI.to_owned(), milli.to_string());
     }
     if let Some(preemptable) = job.preemptable {
