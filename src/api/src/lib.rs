@@ -13,6 +13,7 @@ mod fault;
 mod group;
 mod hints;
 mod job_group;
+pub mod json;
 pub mod keys;
 pub mod manifests;
 mod node;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use krafla_api::{Converter, crds, parse_duration};
+use krafla_api::{Converter, parse_duration};
 use krafla_model::priority::PriorityClassSpec;
 use krafla_model::resources::GPU_NAME;
 use krafla_model::{Event, Name, NodeSpec, QueueSpec, Time, quantity};
@@ -223,7 +223,7 @@ impl Builder {
     }
 
     fn node(&mut self, entry: &NodeEntry) -> Result<NodeSpec, String> {
-        let node = serde_json::from_value(node_json(entry)?).map_err(|why| why.to_string())?;
+        let node = krafla_api::json::node(node_json(entry)?)?;
         let (spec, problems) = self.converter.node(&node);
         let mut spec = spec.ok_or_else(|| one_of(&problems))?;
         if let Some(problem) = problems.first() {
@@ -293,7 +293,7 @@ impl Builder {
             "spec": spec,
             "status": { "state": merged.state.clone().unwrap_or_else(|| "Open".to_owned()) },
         });
-        let queue: crds::Queue = serde_json::from_value(queue).map_err(|why| why.to_string())?;
+        let queue = krafla_api::json::queue(queue)?;
         let (spec, problems) = self.converter.queue(&queue);
         let spec = spec.ok_or_else(|| one_of(&problems))?;
         self.notes.extend(problems.iter().map(|problem| format!("{}: {}", problem.object, problem.message)));
@@ -327,7 +327,7 @@ impl Builder {
             "metadata": { "name": name, "namespace": namespace(job), "annotations": job.annotations, "labels": job.labels },
             "spec": spec,
         });
-        let group: crds::PodGroup = serde_json::from_value(group).map_err(|why| why.to_string())?;
+        let group = krafla_api::json::pod_group(group)?;
         let (group, problems) = self.converter.pod_group(&group);
         let group = group.ok_or_else(|| one_of(&problems))?;
         let mut pods = Vec::new();
@@ -383,7 +383,7 @@ impl Builder {
         group: Option<&str>,
     ) -> Result<(Vec<Submitted>, k8s_openapi::api::core::v1::Pod), String> {
         let template = pod_json(job, role, names.first().map_or("pod", |name| name.as_str()), group)?;
-        let pod: k8s_openapi::api::core::v1::Pod = serde_json::from_value(template).map_err(|why| why.to_string())?;
+        let pod = krafla_api::json::pod(template)?;
         let (spec, problems) = self.converter.pod(&pod);
         let spec = spec.ok_or_else(|| one_of(&problems))?;
         self.notes.extend(problems.iter().map(|problem| format!("{}: {}", problem.object, problem.message)));
