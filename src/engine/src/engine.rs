@@ -279,7 +279,10 @@ impl Engine {
         self.discrepancies += healed.len() as u64;
         let mut outcome = match self.run_session() {
             Some(outcome) => outcome,
-            None => return CycleReport { number: self.cycles, healed, ..CycleReport::default() },
+            None => {
+                self.restless = true; // what it was about is still to be done
+                return CycleReport { number: self.cycles, healed, ..CycleReport::default() };
+            }
         };
         // In a place of its own: what waits must have a reason also where no action looked.
         let newly = explain::complete(&self.cluster, &mut self.reasons, &self.configuration.action_names);

@@ -173,3 +173,43 @@ fn a_recording_replays_to_the_same_decisions_and_a_changed_one_does_not() {
     let broken = replay(Cursor::new("{\"krafla_recording\":1}\n"), registry()).expect_err("refused").to_string();
     assert!(broken.starts_with("line 1:"), "{broken}");
 }
+
+/// Panics in the middle of the first gang that it sees.
+struct Panicky;
+
+static PANICKED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+impl krafla_framework::SessionPlugin for Panicky {
+    fn name(&self) -> &'static str {
+        "panicky"
+    }
+
+    fn points(&self) -> &'static [krafla_framework::Point] {
+        &[]
+    }
+
+    fn on_allocate(&mut self, cluster: &krafla_model::ClusterState, task: krafla_model::TaskId) {
+        if cluster.task(task).name.ends_with("-1") {
+            assert!(PANICKED.swap(true, std::sync::atomic::Ordering::Relaxed), "a plugin's mistake");
+        }
+    }
+}
+
+#[test]
+fn a_session_that_panics_is_dropped_and_the_next_one_works() {
+    let mut registry = registry();
+    registry.plugins.push(krafla_framework::PluginBuilder {
+        info: krafla_framework::PluginInfo { name: "panicky", about: "panics once", arguments: &[], points: &[] },
+        build: |_| Box::new(Panicky),
+    });
+    let mut engine = Engine::new(registry, Options::default());
+    let text = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n  - name: panicky\n";
+    let configure = Input::Configuration { file: "scheduler.conf".into(), text: text.into() };
+    engine.step(Time(0), [configure, node("n", 4_000), queue("default")]);
+    let step = engine.step(Time(1), gang("a", 2, 1_000));
+    assert_eq!((binds(&step.effects), engine.panics()), (Vec::new(), 1));
+    assert_eq!(krafla_model::check::discrepancies(engine.cluster()), []);
+    assert_eq!(engine.wakes_at(), Time(1_001), "it is tried again without being told to");
+    let step = engine.step(Time(1_001), []);
+    assert_eq!(binds(&step.effects), ["a-0 -> n", "a-1 -> n"]);
+}
