@@ -32,5 +32,5 @@ pub use reasons::Reasons;
 pub use registry::{ActionBuilder, PluginBuilder, Registry};
 pub use search::{Found, Room, SearchLimits, Searcher};
 pub use session::{Outcome, Session, Statement};
-pub use session_plugin::{EvictionKind, JobCondition, SessionPlugin, Victims, Vote};
+pub use session_plugin::{Domain, EvictionKind, JobCondition, Purpose, SessionPlugin, Victims, Vote};
 pub use verdict::{Refusals, Verdict, Why};

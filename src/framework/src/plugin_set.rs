@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use krafla_model::subgroup::SubGroupId;
 use krafla_model::{ClusterState, JobId, NodeId, QueueId, Resources, TaskId, Time};
 
 use crate::conf::policy::Policy;
@@ -11,7 +12,7 @@ use crate::rank::{JobRank, QueueRank, Rank, TaskRank};
 use crate::reason::Reason;
 use crate::registry::Registry;
 use crate::search::Room;
-use crate::session_plugin::{EvictionKind, SessionPlugin, Victims, Vote};
+use crate::session_plugin::{Domain, EvictionKind, Purpose, SessionPlugin, Victims, Vote};
 
 /// Compiled plugins: built once for each configuration, opened once for each session.
 pub struct PluginSet {
@@ -218,6 +219,56 @@ impl PluginSet {
     /// The node that a plugin prefers over the highest score, if any does.
     pub fn best_node(&self, cluster: &ClusterState, task: TaskId, scored: &[(NodeId, f64)]) -> Option<NodeId> {
         self.flat(Point::BestNode).find_map(|plugin| plugin.best_node(cluster, task, scored))
+    }
+
+    /// Place of a sub-group among those of its job; ties by index.
+    pub fn sub_job_rank(&self, cluster: &ClusterState, sub: SubGroupId) -> (Rank, u32) {
+        let mut rank = Rank::default();
+        for plugin in self.flat(Point::SubJobOrder) {
+            plugin.sub_job_order(cluster, sub, &mut rank);
+        }
+        (rank, sub.index)
+    }
+
+    /// Whether a sub-group may start.
+    pub fn sub_job_ready(&self, cluster: &ClusterState, sub: SubGroupId) -> bool {
+        if cluster.job(sub.job).spec.sub_groups.is_empty() {
+            return self.job_ready(cluster, sub.job);
+        }
+        self.flat(Point::SubJobReady).all(|plugin| plugin.sub_job_ready(cluster, sub))
+    }
+
+    /// Whether a sub-group will be able to start with what it was promised.
+    pub fn sub_job_pipelined(&self, cluster: &ClusterState, sub: SubGroupId) -> bool {
+        if cluster.job(sub.job).spec.sub_groups.is_empty() {
+            return self.job_pipelined(cluster, sub.job);
+        }
+        self.vote(Point::SubJobPipelined, |plugin| plugin.sub_job_pipelined(cluster, sub)).is_ok()
+    }
+
+    /// How good each domain is for a sub-group, in their order.
+    pub fn hyper_node_scores(&self, cluster: &ClusterState, sub: SubGroupId, domains: &[Domain]) -> Vec<f64> {
+        let mut sums = vec![0.0; domains.len()];
+        for plugin in self.flat(Point::HyperNodeOrder) {
+            for (sum, score) in sums.iter_mut().zip(plugin.hyper_node_order(cluster, sub, domains)) {
+                *sum += score;
+            }
+        }
+        sums
+    }
+
+    /// Which domains to try for a job or one of its sub-groups; without an opinion, `start` alone.
+    pub fn hyper_node_gradient(
+        &self,
+        cluster: &ClusterState,
+        job: JobId,
+        sub: Option<SubGroupId>,
+        start: &Domain,
+        purpose: Purpose,
+    ) -> Vec<Vec<Domain>> {
+        self.flat(Point::HyperNodeGradient)
+            .find_map(|plugin| plugin.hyper_node_gradient(cluster, job, sub, start, purpose))
+            .unwrap_or_else(|| vec![vec![start.clone()]])
     }
 
     /// A tiered vote: any Reject decides at once; after a tier with a Permit later tiers are not asked; nobody's

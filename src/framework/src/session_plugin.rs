@@ -3,7 +3,8 @@
 //! A plugin names the points that it takes part in; tiers and switches of the configuration cut that down. The session
 //! combines the answers; the rule stands beside each function.
 
-use krafla_model::{ClusterState, JobId, NodeId, QueueId, Resources, TaskId, Time};
+use krafla_model::subgroup::SubGroupId;
+use krafla_model::{ClusterState, JobId, Name, NodeId, QueueId, Resources, TaskId, Time};
 
 use crate::conf::switches::Point;
 use crate::node_plugin::ProfileEntry;
@@ -39,6 +40,24 @@ pub enum EvictionKind {
     GangPreempt,
     /// A job against other queues.
     GangReclaim,
+}
+
+/// A domain of the network topology with the nodes below it: Volcano's HyperNode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Domain {
+    /// Its name.
+    pub name: Name,
+    /// Nodes in it, in tie order.
+    pub nodes: Vec<NodeId>,
+}
+
+/// What topology domains are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To place pods on what is free.
+    Allocate,
+    /// To make room by evictions.
+    Evict,
 }
 
 /// A condition that a plugin wants on a PodGroup when the session closes.
@@ -182,6 +201,38 @@ pub trait SessionPlugin: Send {
 
     /// What a queue is due in this session, for people to read; `None` if the plugin divides nothing between queues.
     fn deserved(&self, queue: QueueId) -> Option<Resources> {
+        None
+    }
+
+    /// Key of a sub-group among those of its job. First difference over all tiers.
+    fn sub_job_order(&self, cluster: &ClusterState, sub: SubGroupId, rank: &mut Rank) {}
+
+    /// Whether a sub-group may start. All must agree; for a job without sub-groups `job_ready` is asked.
+    fn sub_job_ready(&self, cluster: &ClusterState, sub: SubGroupId) -> bool {
+        true
+    }
+
+    /// Whether a sub-group will be able to start with what it was promised. A vote; for a job without sub-groups
+    /// `job_pipelined` is asked.
+    fn sub_job_pipelined(&self, cluster: &ClusterState, sub: SubGroupId) -> Vote {
+        Vote::Abstain
+    }
+
+    /// How good each domain is for a sub-group, in their order; larger is better. Summed over plugins.
+    fn hyper_node_order(&self, cluster: &ClusterState, sub: SubGroupId, domains: &[Domain]) -> Vec<f64> {
+        vec![0.0; domains.len()]
+    }
+
+    /// Which domains below `start` to try for a job, or for one of its sub-groups: lists in the order in which they are
+    /// tried, each of domains that are tried together. The first plugin that answers decides alone.
+    fn hyper_node_gradient(
+        &self,
+        cluster: &ClusterState,
+        job: JobId,
+        sub: Option<SubGroupId>,
+        start: &Domain,
+        purpose: Purpose,
+    ) -> Option<Vec<Vec<Domain>>> {
         None
     }
 

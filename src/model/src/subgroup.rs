@@ -2,8 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::JobId;
 use crate::labels::Selector;
 use crate::name::Name;
+
+/// A sub-group of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SubGroupId {
+    /// The job.
+    pub job: JobId,
+    /// Counts the job's sub-groups; 0 is that of the pods which no policy takes.
+    pub index: u32,
+}
 
 /// How strictly a topology constraint holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

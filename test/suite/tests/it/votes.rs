@@ -2,13 +2,24 @@
 //! answer what they are told to.
 
 use krafla_framework::conf::policy::Tier;
+use krafla_framework::{Domain, Purpose};
 use krafla_framework::{
     PluginBuilder, PluginEntry, PluginInfo, PluginSet, Point, Policy, Reason, Registry, SessionPlugin, Victims, Vote,
 };
+use krafla_model::subgroup::{SubGroupId, SubGroupPolicy};
 use krafla_model::{ClusterState, JobId, TaskId};
 use krafla_testkit::Scene;
 
-const POINTS: &[Point] = &[Point::JobPipelined, Point::Preemptable, Point::JobReady, Point::JobStarving];
+const POINTS: &[Point] = &[
+    Point::JobPipelined,
+    Point::Preemptable,
+    Point::JobReady,
+    Point::JobStarving,
+    Point::SubJobReady,
+    Point::SubJobPipelined,
+    Point::HyperNodeOrder,
+    Point::HyperNodeGradient,
+];
 
 /// A plugin whose name says what it answers: a vote, then the numbers of the tasks it would let go (`none`: no task,
 /// nothing: no opinion).
@@ -29,6 +40,30 @@ impl SessionPlugin for Scripted {
             Some("reject") => Vote::Reject(Box::new(Reason::NotEnoughTasks { valid: 0, min: 1 })),
             _ => Vote::Abstain,
         }
+    }
+
+    fn sub_job_ready(&self, _: &ClusterState, sub: SubGroupId) -> bool {
+        !(self.0.starts_with("reject") && sub.index == 1)
+    }
+
+    fn sub_job_pipelined(&self, cluster: &ClusterState, sub: SubGroupId) -> Vote {
+        if sub.index == 1 { self.job_pipelined(cluster, sub.job) } else { Vote::Abstain }
+    }
+
+    fn hyper_node_order(&self, _: &ClusterState, _: SubGroupId, domains: &[Domain]) -> Vec<f64> {
+        let points = if self.0.starts_with("permit") { 2.0 } else { 1.0 };
+        domains.iter().map(|domain| if domain.name == "near" { points } else { 0.0 }).collect()
+    }
+
+    fn hyper_node_gradient(
+        &self,
+        _: &ClusterState,
+        _: JobId,
+        _: Option<SubGroupId>,
+        start: &Domain,
+        _: Purpose,
+    ) -> Option<Vec<Vec<Domain>>> {
+        self.0.starts_with("permit").then(|| vec![vec![domain("near")], vec![start.clone()]])
     }
 
     fn job_ready(&self, _: &ClusterState, _: JobId) -> bool {
@@ -120,4 +155,52 @@ fn all_must_agree_that_a_job_is_ready_and_the_first_tier_alone_says_that_it_star
             "{tiers:?}"
         );
     }
+}
+
+fn domain(name: &str) -> Domain {
+    Domain { name: name.into(), nodes: Vec::new() }
+}
+
+/// A job of two kinds of pods, of which one is a sub-group.
+fn with_sub_groups() -> (ClusterState, JobId) {
+    let policy = SubGroupPolicy {
+        name: "w".into(),
+        topology: None,
+        size: 1,
+        min_sub_groups: 1,
+        selector: None,
+        match_label_keys: vec!["part".into()],
+    };
+    let scene = Scene::new().job("a", |job| job.group(|group| group.sub_groups.push(policy)).pending(2, "1c"));
+    let cluster = scene.build();
+    let job = cluster.jobs().next().expect("one job").0;
+    (cluster, job)
+}
+
+#[test]
+fn sub_groups_are_asked_for_where_there_are_some_and_else_the_job() {
+    let (split, job) = with_sub_groups();
+    let sub = |index| SubGroupId { job, index };
+    let rejecting = plugins(&[&["reject"]]);
+    assert!(rejecting.sub_job_ready(&split, sub(0)) && !rejecting.sub_job_ready(&split, sub(1)));
+    assert!(rejecting.sub_job_pipelined(&split, sub(0)) && !rejecting.sub_job_pipelined(&split, sub(1)));
+    let (whole, job, _) = scene();
+    let sub = SubGroupId { job, index: 0 };
+    assert!(
+        !rejecting.sub_job_ready(&whole, sub) && !rejecting.sub_job_pipelined(&whole, sub),
+        "the job's own answers"
+    );
+    assert!(rejecting.sub_job_rank(&whole, sub) < rejecting.sub_job_rank(&whole, SubGroupId { job, index: 1 }));
+}
+
+#[test]
+fn scores_of_domains_add_up_and_the_first_gradient_decides() {
+    let (cluster, job, _) = scene();
+    let sub = SubGroupId { job, index: 0 };
+    let both = plugins(&[&["abstain"], &["permit"]]);
+    assert_eq!(both.hyper_node_scores(&cluster, sub, &[domain("far"), domain("near")]), [0.0, 3.0]);
+    let tried = both.hyper_node_gradient(&cluster, job, Some(sub), &domain("top"), Purpose::Allocate);
+    assert_eq!(tried, [[domain("near")], [domain("top")]]);
+    let unasked = plugins(&[&["abstain"]]).hyper_node_gradient(&cluster, job, None, &domain("top"), Purpose::Evict);
+    assert_eq!(unasked, [[domain("top")]]);
 }
