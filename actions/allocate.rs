@@ -4,13 +4,13 @@
 //! job's minimum is placed a turn is the whole minimum; after that it is one task, so that shares are renewed with every
 //! task (what makes the task form of DRF exact). A job that cannot reach its minimum gives everything back at once.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use krafla_framework::rank::{JobRank, QueueRank};
 use krafla_framework::{Action, ActionInfo, Arguments, RankedQueue, Reason, Session};
 use krafla_model::{ClusterState, JobId, QueueId, Resources, TaskId, TaskStatus};
 
-use crate::enqueue::explain_missing_queue;
+use crate::enqueue::{ClosedQueues, explain_missing_queue};
 use crate::placement::{Attempt, can_still_start, cluster_is_too_full, needed_first, place_one, placed};
 
 /// Name and arguments.
@@ -31,8 +31,9 @@ struct Work {
     jobs: BTreeMap<QueueId, RankedQueue<JobId, JobRank>>,
     /// Tasks of each job that wait for a node, in order; known once it has had a turn.
     tasks: BTreeMap<JobId, VecDeque<TaskId>>,
-    /// Started gangs that this session has made whole again, by queue, with the number of members that they lacked.
-    repaired: BTreeMap<QueueId, (JobId, u32)>,
+    /// Started gangs that lacked members when the session began, by queue, with how many. What is refused behind one of
+    /// them waits for its repair, also when that has just been made.
+    repairs: BTreeMap<QueueId, Vec<(JobId, u32)>>,
 }
 
 impl Action for Allocate {
@@ -44,7 +45,9 @@ impl Action for Allocate {
         let mut work = collect(session);
         while let Some(queue) = work.queues.pop() {
             if let Some(reason) = session.plugins().overused(session.cluster(), queue) {
-                for &job in work.jobs.get(&queue).into_iter().flat_map(RankedQueue::items) {
+                let passed_over: BTreeSet<JobId> =
+                    work.jobs.get(&queue).into_iter().flat_map(RankedQueue::items).copied().collect();
+                for job in passed_over {
                     session.explain_job(job, reason.clone());
                 }
                 continue;
@@ -52,12 +55,8 @@ impl Action for Allocate {
             let Some(job) = work.jobs.get_mut(&queue).and_then(RankedQueue::pop) else { continue };
             let known = work.tasks.remove(&job);
             let _span = tracing::trace_span!("job", name = %session.cluster().job_label(job)).entered();
-            let lacks = lacking(session.cluster(), job);
-            let left = turn(session, queue, job, known, work.repaired.get(&queue).copied());
-            if lacks > 0 && lacking(session.cluster(), job) == 0 {
-                work.repaired.insert(queue, (job, lacks));
-            }
-            if let Some(left) = left {
+            let repairs = work.repairs.get(&queue).map_or(&[][..], Vec::as_slice);
+            if let Some(left) = turn(session, queue, job, known, repairs) {
                 let rank = session.plugins().job_rank(session.cluster(), job);
                 work.jobs.entry(queue).or_default().push(job, rank);
                 work.tasks.insert(job, left);
@@ -69,21 +68,23 @@ impl Action for Allocate {
 
 /// Jobs that may be placed; the others learn why not.
 fn collect(session: &mut Session<'_>) -> Work {
-    let mut work = Work::default();
+    let (mut work, mut closed) = (Work::default(), ClosedQueues::default());
     for job in session.cluster().waiting_jobs().collect::<Vec<_>>() {
+        let (lacks, queue) = (lacking(session.cluster(), job), session.cluster().job(job).queue);
+        if let Some(queue) = queue.filter(|_| lacks > 0) {
+            work.repairs.entry(queue).or_default().push((job, lacks));
+        }
         if session.cluster().job(job).is_pending() {
             if session.has_action("enqueue") {
                 continue;
             }
             session.let_in(job);
         }
-        let Some(queue) = session.cluster().job(job).queue else {
+        let Some(queue) = queue else {
             explain_missing_queue(session, job);
             continue;
         };
-        if !session.cluster().queue(queue).is_open() {
-            let reason = Reason::queue_not_open(session.cluster(), queue);
-            session.explain_job(job, reason);
+        if closed.turn_away(session, job, queue) {
             continue;
         }
         if let Some(reason) = session.plugins().job_valid(session.cluster(), job) {
@@ -146,13 +147,13 @@ fn turn(
     queue: QueueId,
     job: JobId,
     known: Option<VecDeque<TaskId>>,
-    repaired: Option<(JobId, u32)>,
+    repairs: &[(JobId, u32)],
 ) -> Option<VecDeque<TaskId>> {
     if let Some(reason) = hopeless(session, job) {
         if let Reason::ClusterTooFull { shortage, .. } = &reason {
             session.set_unplaceable(job, shortage.asked > shortage.limit);
         }
-        refuse(session, queue, job, reason, repaired);
+        refuse(session, job, reason, repairs);
         return None;
     }
     let mut tasks = known.unwrap_or_else(|| ready_to_place(session, job));
@@ -191,7 +192,7 @@ fn turn(
         drop(statement);
         session.set_unplaceable(job, attempt.is_impossible());
         if let Some(reason) = reason.or_else(|| who_may_not_be_tried(session.cluster(), job)) {
-            refuse(session, queue, job, reason, repaired);
+            refuse(session, job, reason, repairs);
         }
     }
     None
@@ -205,14 +206,12 @@ fn lacking(cluster: &ClusterState, job: JobId) -> u32 {
 
 /// Tells a job why it stays. One that found too little room behind a started gang that is being repaired, or has just
 /// been, waits for that.
-fn refuse(session: &mut Session<'_>, queue: QueueId, job: JobId, reason: Reason, repaired: Option<(JobId, u32)>) {
+fn refuse(session: &mut Session<'_>, job: JobId, reason: Reason, repairs: &[(JobId, u32)]) {
     let cluster = session.cluster();
     let own = cluster.job(job);
-    let first = |id: &JobId| *id != job && cluster.job(*id).priority >= own.priority;
-    let broken = cluster.queue(queue).jobs().map(|id| (id, lacking(cluster, id))).find(|(_, lacks)| *lacks > 0);
-    let ahead = repaired.or(broken).filter(|(id, _)| first(id) && !own.needs_repair());
+    let ahead = repairs.iter().find(|(id, _)| *id != job && cluster.job(*id).priority >= own.priority);
     let reason = match ahead {
-        Some((id, missing)) if reason.code() == "NotEnoughResources" => {
+        Some(&(id, missing)) if reason.code() == "NotEnoughResources" && !own.needs_repair() => {
             Reason::WaitingBehindRepair { job: cluster.job_label(id), missing }
         }
         _ => reason,

@@ -10,6 +10,7 @@ use krafla_framework::search::SearchLimits;
 use krafla_framework::{Action, ActionInfo, Arguments, Found, Point, Reason, Session};
 use krafla_model::{JobId, QueueId, ShapeId, TaskStatus};
 
+use crate::enqueue::ClosedQueues;
 use crate::placement::minimum_has_nodes;
 
 /// Name and arguments.
@@ -36,6 +37,7 @@ impl Action for Backfill {
         let mut queues: BTreeMap<QueueRank, Vec<JobRank>> = BTreeMap::new();
         let mut ranks: BTreeMap<QueueId, QueueRank> = BTreeMap::new();
         let waiting: Vec<JobId> = session.cluster().waiting_jobs().collect();
+        let mut closed = ClosedQueues::default();
         for job in waiting {
             let cluster = session.cluster();
             let spec = cluster.job(job);
@@ -43,11 +45,10 @@ impl Action for Backfill {
                 continue;
             }
             let Some(queue) = spec.queue else { continue };
-            if !cluster.queue(queue).is_open() {
-                let reason = Reason::queue_not_open(cluster, queue);
-                session.explain_job(job, reason);
+            if closed.turn_away(session, job, queue) {
                 continue;
             }
+            let cluster = session.cluster();
             if session.plugins().job_valid(cluster, job).is_some() {
                 continue;
             }

@@ -29,12 +29,11 @@ impl Action for Enqueue {
         let mut doors: BTreeMap<QueueId, RankedQueue<JobId, JobRank>> = BTreeMap::new();
         let at_the_door: Vec<JobId> =
             session.cluster().waiting_jobs().filter(|job| session.cluster().job(*job).is_pending()).collect();
+        let mut closed = ClosedQueues::default();
         for job in at_the_door {
-            match session.cluster().job(job).queue {
-                Some(queue) if !session.cluster().queue(queue).is_open() => {
-                    let reason = Reason::queue_not_open(session.cluster(), queue);
-                    session.explain_job(job, reason);
-                }
+            let queue = session.cluster().job(job).queue;
+            match queue {
+                Some(queue) if closed.turn_away(session, job, queue) => {}
                 Some(queue) => {
                     let rank = session.plugins().job_rank(session.cluster(), job);
                     doors.entry(queue).or_default().push(job, rank);
@@ -54,6 +53,23 @@ impl Action for Enqueue {
             }
             turns.push(queue, session.plugins().queue_rank(session.cluster(), queue));
         }
+    }
+}
+
+/// What jobs of queues that are not open are told, reckoned once a queue: it counts the jobs that wait there.
+#[derive(Default)]
+pub(crate) struct ClosedQueues(BTreeMap<QueueId, Reason>);
+
+impl ClosedQueues {
+    /// Tells a job whose queue is not open. Answers whether that was so.
+    pub(crate) fn turn_away(&mut self, session: &mut Session<'_>, job: JobId, queue: QueueId) -> bool {
+        let cluster = session.cluster();
+        if cluster.queue(queue).is_open() {
+            return false;
+        }
+        let reason = self.0.entry(queue).or_insert_with(|| Reason::queue_not_open(cluster, queue)).clone();
+        session.explain_job(job, reason);
+        true
     }
 }
 

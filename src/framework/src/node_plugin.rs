@@ -151,16 +151,6 @@ impl Profile {
         Self { filters, scorers, entries }
     }
 
-    /// Names of the plugins that filter, in order.
-    pub fn filter_names(&self) -> impl Iterator<Item = &'static str> {
-        self.filters.iter().map(|&i| self.entries[i].plugin.name())
-    }
-
-    /// Names and weights of the plugins that score, in order.
-    pub fn scorer_names(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        self.scorers.iter().map(|&i| (self.entries[i].plugin.name(), self.entries[i].weight))
-    }
-
     /// Whether every filter looks at one node only. Then room that shrinks can only turn a yes into a no.
     pub fn filters_by_node(&self) -> bool {
         self.filters.iter().all(|&i| self.entries[i].plugin.filter_scope() == Some(Scope::Node))

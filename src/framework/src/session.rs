@@ -101,11 +101,6 @@ impl<'a> Session<'a> {
         self.actions.contains(&name)
     }
 
-    /// How many actions the configuration has.
-    pub fn n_actions(&self) -> usize {
-        self.actions.len()
-    }
-
     /// Admits a job to its queue.
     pub fn admit(&mut self, job: JobId) {
         self.cluster.set_job_phase(job, JobPhase::Inqueue);

@@ -84,7 +84,7 @@ pub enum PodPhase {
 }
 
 /// A pod as the edge reports it. An event carries the whole of it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PodSpec {
     /// Its identity; a name that comes back is another pod.
     pub uid: Name,

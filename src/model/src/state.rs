@@ -299,12 +299,6 @@ impl ClusterState {
         }
     }
 
-    /// Sets or clears the node nominated for a task.
-    pub fn set_nominated(&mut self, task: TaskId, node: Option<Name>) {
-        self.tasks[task].nominated = node;
-        self.version += 1;
-    }
-
     /// A task's text for people: `namespace/name`.
     pub fn task_label(&self, task: TaskId) -> String {
         format!("{}/{}", self.namespace_of(task), self.tasks[task].name)

@@ -243,12 +243,7 @@ fn pod(group: &str, k: u32, shape: &Arc<PodShape>) -> PodSpec {
         name,
         group: Some(group.into()),
         shape: Arc::clone(shape),
-        created: Time(0),
         priority: 1,
-        gates: Vec::new(),
-        node: None,
-        nominated: None,
-        phase: PodPhase::Pending,
-        deleting: false,
+        ..PodSpec::default()
     }
 }

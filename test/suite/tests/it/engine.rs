@@ -6,7 +6,7 @@ use std::sync::Arc;
 use krafla_engine::recording::{Recorder, replay};
 use krafla_engine::{Engine, Input, Options, Outcome};
 use krafla_framework::Effect;
-use krafla_model::{Amounts, Event, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time};
+use krafla_model::{Amounts, Event, NodeSpec, PodGroupSpec, PodShape, PodSpec, QueueSpec, Time};
 use krafla_test_suite::registry;
 
 fn node(name: &str, cpu: i64) -> Input {
@@ -35,13 +35,8 @@ fn pod(group: &str, k: u32, cpu: i64) -> PodSpec {
         name: format!("{group}-{k}").into(),
         group: Some(group.into()),
         shape: Arc::new(shape),
-        created: Time(0),
         priority: 1,
-        gates: Vec::new(),
-        node: None,
-        nominated: None,
-        phase: PodPhase::Pending,
-        deleting: false,
+        ..PodSpec::default()
     }
 }
 
