@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use krafla_model::queue::DEFAULT_QUEUE;
+use krafla_model::resources::unit_of;
 use krafla_model::subgroup::{NetworkTopology, SubGroupPolicy, TopologyMode};
-use krafla_model::{Amounts, JobPhase, Name, PodGroupSpec, Problem};
+use krafla_model::{Amounts, JobPhase, Name, PodGroupSpec, Problem, quantity};
 
 use crate::converter::{Converter, Identity};
 use crate::crds::{CoschedulingGroup, KubernetesGroup, PodGroup, PodGroupFields, SubGroupFields, TopologyFields};
@@ -72,18 +74,31 @@ impl Converter {
         (read, report.into_problems())
     }
 
-    /// The PodGroup of a pod that names none, as Volcano's controller makes it: one for all pods of an owner, with the
-    /// minimum and the `volcano.sh/` annotations that the owner has, and the queue that the *pod* names.
-    ///
-    /// `owner` is the object that controls the pod, if it is known. The pod has to be linked to it by its name.
+    /// The PodGroup of a pod that names none, as an event; see [`group_for_pod`](Self::group_for_pod).
     pub fn implicit_group(&mut self, pod: &Pod, owner: Option<&ObjectMeta>) -> (Option<PodGroupSpec>, Vec<Problem>) {
-        let mut report = Report::namespaced("podgroup of pod", &pod.metadata);
-        let read = self.make_group(pod, owner, &mut report);
-        (read, report.into_problems())
+        let (group, mut problems) = self.group_for_pod(pod, owner);
+        let Some(group) = group else { return (None, problems) };
+        let (spec, more) = self.pod_group(&group);
+        problems.extend(more);
+        (spec, problems)
     }
 
-    fn make_group(&mut self, pod: &Pod, owner: Option<&ObjectMeta>, report: &mut Report<'_>) -> Option<PodGroupSpec> {
-        let identity = self.identity(&pod.metadata, report)?;
+    /// The PodGroup of a pod that names none, as Volcano's controller makes it: one for all pods of an owner, with the
+    /// minimum and the `volcano.sh/` annotations that the owner has, and the queue that the *pod* names. For a gang
+    /// that labels declare, that gang's.
+    ///
+    /// `owner` is the object that controls the pod, if it is known. The pod has to be linked to it by its name.
+    pub fn group_for_pod(&mut self, pod: &Pod, owner: Option<&ObjectMeta>) -> (Option<PodGroup>, Vec<Problem>) {
+        if let Some((name, min)) = crate::pod::label_gang(pod) {
+            return (Some(label_gang_group(pod, name, min)), Vec::new());
+        }
+        let mut report = Report::namespaced("podgroup of pod", &pod.metadata);
+        let group = self.make_group(pod, owner, &mut report);
+        (group, report.into_problems())
+    }
+
+    fn make_group(&mut self, pod: &Pod, owner: Option<&ObjectMeta>, report: &mut Report<'_>) -> Option<PodGroup> {
+        let meta = &pod.metadata;
         let nothing = Default::default();
         let spec = pod.spec.as_ref().unwrap_or(&nothing);
         let request = request(spec, &mut self.names, report)?;
@@ -93,33 +108,32 @@ impl Converter {
             .and_then(|text| text.parse::<i32>().ok())
             .and_then(|min| u32::try_from(min).ok())
             .unwrap_or(1);
-        let mut meta = ObjectMeta::default();
         let inherited = owner.and_then(|owner| owner.annotations.as_ref()).into_iter().flatten();
-        let mut annotations: BTreeMap<String, String> = inherited
-            .filter(|(key, _)| key.starts_with("volcano.sh/"))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
-        if let Some(text) = annotation(&pod.metadata, keys::PREEMPTABLE) {
-            annotations.insert(keys::PREEMPTABLE.to_owned(), text.to_owned());
-        }
-        meta.annotations = Some(annotations);
-        let name = implicit_group_name(pod);
-        Some(PodGroupSpec {
-            uid: format!("{}/{name}", identity.namespace).into(),
-            name: name.into(),
-            queue: self.queue_name(annotation(&pod.metadata, keys::QUEUE_NAME)),
-            created: identity.created,
-            priority_class: self.names.intern(spec.priority_class_name.as_deref().unwrap_or_default()),
-            min_member,
-            min_task_member: Vec::new(),
-            min_resources: Some(times(&request, min_member)),
-            topology: pod_topology(&pod.metadata, report),
-            sub_groups: Vec::new(),
-            phase: JobPhase::Pending,
-            sla_waiting_ms: sla_waiting_ms(&meta, report),
-            weight: owner.map_or(1, |owner| weight(owner, report)),
-            preemptable: preemptable(&meta, report),
-            namespace: identity.namespace,
+        let inherited = inherited.filter(|(key, _)| key.starts_with("volcano.sh/") || *key == keys::WEIGHT);
+        let own = meta.annotations.iter().flatten().filter(|(key, _)| keys::OF_ITS_GROUP.contains(&key.as_str()));
+        let annotations: BTreeMap<String, String> =
+            inherited.chain(own).map(|(key, value)| (key.clone(), value.clone())).collect();
+        let min_resources = times(&request, min_member);
+        let min_resources = min_resources
+            .iter()
+            .map(|(resource, amount)| (resource.to_string(), Quantity(quantity::format(amount, unit_of(resource)))));
+        Some(PodGroup {
+            metadata: ObjectMeta {
+                name: Some(implicit_group_name(pod)),
+                namespace: Some(namespace_of(meta).to_owned()),
+                creation_timestamp: meta.creation_timestamp.clone(),
+                annotations: Some(annotations).filter(|all| !all.is_empty()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(PodGroupFields {
+                min_member: Some(i64::from(min_member)),
+                min_resources: Some(min_resources.collect()),
+                queue: annotation(meta, keys::QUEUE_NAME).map(str::to_owned),
+                priority_class_name: spec.priority_class_name.clone(),
+                network_topology: pod_topology(meta, report),
+                ..PodGroupFields::default()
+            }),
+            status: None,
         })
     }
 
@@ -277,21 +291,24 @@ fn mode(text: &str, field: &str, report: &mut Report<'_>) -> TopologyMode {
 }
 
 /// The topology that a pod asks for its PodGroup by annotations.
-fn pod_topology(meta: &ObjectMeta, report: &mut Report<'_>) -> Option<NetworkTopology> {
+fn pod_topology(meta: &ObjectMeta, report: &mut Report<'_>) -> Option<TopologyFields> {
     let (text, tier) = (annotation(meta, keys::TOPOLOGY_MODE), annotation(meta, keys::TOPOLOGY_HIGHEST_TIER));
     if text.is_none() && tier.is_none() {
         return None;
     }
-    let highest_tier = tier.and_then(|text| {
-        let read = text.parse().ok();
+    let highest_tier_allowed = tier.and_then(|text| {
+        let read = text.parse::<u32>().ok();
         if read.is_none() {
             let key = keys::TOPOLOGY_HIGHEST_TIER;
             report.say(format_args!("{key} is `{}`, not a tier; it is ignored", shown(text)));
         }
-        read
+        read.map(i64::from)
     });
-    let mode = mode(text.unwrap_or_default(), keys::TOPOLOGY_MODE, report);
-    Some(NetworkTopology { mode, highest_tier, highest_tier_name: None })
+    let mode = match mode(text.unwrap_or_default(), keys::TOPOLOGY_MODE, report) {
+        TopologyMode::Hard => "hard",
+        TopologyMode::Soft => "soft",
+    };
+    Some(TopologyFields { mode: Some(mode.to_owned()), highest_tier_allowed, highest_tier_name: None })
 }
 
 fn sla_waiting_ms(meta: &ObjectMeta, report: &mut Report<'_>) -> Option<i64> {

@@ -63,3 +63,12 @@ pub const INDEX_LABELS: [&str; 4] = [
     "batch.kubernetes.io/job-completion-index",
     "statefulset.kubernetes.io/pod-name",
 ];
+
+/// Annotations of a pod that the PodGroup made for it has too.
+pub const OF_ITS_GROUP: [&str; 5] = [
+    PREEMPTABLE,
+    "volcano.sh/cooldown-time",
+    "volcano.sh/revocable-zone",
+    "volcano.sh/jdb-min-available",
+    "volcano.sh/jdb-max-unavailable",
+];

@@ -30,6 +30,7 @@ pub mod workload;
 mod yaml;
 
 pub use converter::Converter;
+pub use crds::definition::definitions;
 pub use duration::parse_duration;
 pub use group::{implicit_group_name, label_gang_group};
 pub use hints::Hints;

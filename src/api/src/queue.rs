@@ -189,6 +189,14 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_without_a_state_is_open() {
+        for status in [json!(null), json!({}), json!({"state": null}), json!({"state": ""}), json!({"allocated": {}})] {
+            let (queue, problems) = read(json!({"metadata": {"name": "q"}, "status": status}));
+            assert_eq!((queue.map(|queue| queue.state), problems), (Some(QueueState::Open), vec![]), "{status}");
+        }
+    }
+
+    #[test]
     fn each_unreadable_field_is_reported_with_what_follows() {
         for (spec, kept, part) in [
             (json!({"capability": {"cpu": "x"}}), false, "spec.capability.cpu is `x`"),

@@ -1,4 +1,4 @@
-//! Settings of `simulate` in layers: defaults, a file, the environment, flags; later ones win.
+//! Settings in layers: defaults, a file, the environment, flags; later ones win.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use config::builder::DefaultState;
 use config::{Config, ConfigBuilder, ConfigError, Environment, File, FileStoredFormat, Format, Map, Value, ValueKind};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::input;
@@ -37,51 +38,38 @@ pub(crate) struct Settings {
 
 /// A settings file is a few lines.
 const MOST_BYTES: u64 = 1 << 20;
-/// What the variables of the environment begin with.
-const PREFIX: &str = "KRAFLA_SIMULATE";
 
-/// Puts the layers together: a file if there is one, the environment, and `flags` above both.
-pub(crate) fn layered(file: Option<&Path>, flags: &Settings) -> anyhow::Result<Settings> {
-    let mut below = Settings::default();
+/// Puts the layers together: a file if there is one, the environment (`PREFIX_<KEY>`), and `flags` above both.
+pub(crate) fn layered<T>(prefix: &str, file: Option<&Path>, flags: &T) -> anyhow::Result<T>
+where
+    T: Serialize + DeserializeOwned,
+{
+    let mut settings = serde_json::Map::new();
     if let Some(path) = file {
         let text = input::text(path, MOST_BYTES)?;
         let source = File::from_str(&text, Yaml);
-        below = read(Config::builder().add_source(source)).with_context(|| path.display().to_string())?;
+        let read: T = read(Config::builder().add_source(source)).with_context(|| path.display().to_string())?;
+        overlay(&mut settings, &read)?;
     }
     // Not parsed here: a number that stands for a text stays one.
-    let environment = Environment::with_prefix(PREFIX).prefix_separator("_");
-    let environment =
-        read(Config::builder().add_source(environment)).with_context(|| format!("environment variables {PREFIX}_*"))?;
-    Ok(above(flags, above(&environment, below)))
+    let environment = Environment::with_prefix(prefix).prefix_separator("_");
+    let environment: T =
+        read(Config::builder().add_source(environment)).with_context(|| format!("environment variables {prefix}_*"))?;
+    overlay(&mut settings, &environment)?;
+    overlay(&mut settings, flags)?;
+    Ok(serde_json::from_value(settings.into())?)
 }
 
-fn read(builder: ConfigBuilder<DefaultState>) -> Result<Settings, ConfigError> {
+fn read<T: DeserializeOwned>(builder: ConfigBuilder<DefaultState>) -> Result<T, ConfigError> {
     builder.build().and_then(Config::try_deserialize)
 }
 
-/// `flags` where they say something, else `below`.
-fn above(flags: &Settings, below: Settings) -> Settings {
-    let flags = flags.clone();
-    Settings {
-        trace: flags.trace.or(below.trace),
-        config: flags.config.or(below.config),
-        nodes: flags.nodes.or(below.nodes),
-        seed: flags.seed.or(below.seed),
-        warmup: flags.warmup.or(below.warmup),
-        until: flags.until.or(below.until),
-        period: flags.period.or(below.period),
-        compress: flags.compress.or(below.compress),
-        limit: flags.limit.or(below.limit),
-        report: flags.report.or(below.report),
-        json: flags.json.or(below.json),
-        record: flags.record.or(below.record),
-        derive: flags.derive.or(below.derive),
-        procs_per_node: flags.procs_per_node.or(below.procs_per_node),
-        node_list: flags.node_list.or(below.node_list),
-        shuffle_ties: flags.shuffle_ties.or(below.shuffle_ties),
-        strict: flags.strict.or(below.strict),
-        timing: flags.timing.or(below.timing),
+/// Puts what `above` says over what is there.
+fn overlay<T: Serialize>(settings: &mut serde_json::Map<String, serde_json::Value>, above: &T) -> anyhow::Result<()> {
+    if let serde_json::Value::Object(said) = serde_json::to_value(above)? {
+        settings.extend(said.into_iter().filter(|(_, value)| !value.is_null()));
     }
+    Ok(())
 }
 
 /// YAML for the `config` crate, through the parser that everything else here uses.
@@ -136,7 +124,7 @@ mod tests {
         let path = folder.path().join("settings.yaml");
         std::fs::write(&path, "nodes: 5\nseed: 7\n").expect("written");
         let flags = Settings { nodes: Some(9), ..Settings::default() };
-        let settings = layered(Some(&path), &flags).expect("read");
+        let settings = layered("KRAFLA_TEST", Some(&path), &flags).expect("read");
         assert_eq!((settings.nodes, settings.seed), (Some(9), Some(7)));
     }
 
@@ -145,7 +133,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("settings.yaml");
         std::fs::write(&path, "node: 5\n").expect("written");
-        let error = format!("{:#}", layered(Some(&path), &Settings::default()).expect_err("refused"));
+        let error = format!("{:#}", layered("KRAFLA_TEST", Some(&path), &Settings::default()).expect_err("refused"));
         assert!(error.contains("node"), "{error}");
     }
 }

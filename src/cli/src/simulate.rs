@@ -117,7 +117,7 @@ const DEFAULT_REPORT: &str = "krafla-report.html";
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.settings.clone();
-    let settings = layered(file.as_deref(), &flags(arguments))?;
+    let settings = layered("KRAFLA_SIMULATE", file.as_deref(), &flags(arguments))?;
     // Before anything is run: an hour's work should not end at a misspelt flag.
     let warmup = settings.warmup.as_deref().map_or(Ok(0.0), part)?;
     let started = Started::now();

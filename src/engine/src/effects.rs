@@ -1,16 +1,21 @@
 //! From decisions and changes of the books to effects: what is written, and only when it differs from what was.
 
+use std::collections::BTreeMap;
+
 use krafla_framework::Reasons;
 use krafla_framework::effect::{Decision, Effect, EvictionCertificate, PodRef, Subject};
 use krafla_framework::phase::phase_of;
 use krafla_framework::session_plugin::JobCondition;
 use krafla_model::ids::IdVec;
-use krafla_model::{ClusterState, JobId, JobPhase, Name, TaskId, TaskStatus};
+use krafla_model::{Amounts, ClusterState, JobId, JobPhase, Name, NodeId, QueueId, Resources, TaskId, TaskStatus};
 
-/// What has been written of each job, so that the same is not written again.
+/// What has been written of each object, so that the same is not written again.
 #[derive(Default)]
 pub(crate) struct Written {
     jobs: IdVec<JobId, Option<JobRecord>>,
+    queues: IdVec<QueueId, Option<(Name, Resources)>>,
+    /// Nodes that were nominated for pods that still wait, by UID.
+    nominations: BTreeMap<Name, (PodRef, NodeId)>,
 }
 
 #[derive(Clone)]
@@ -52,6 +57,49 @@ impl Written {
                 record.status = Some(status);
                 let (phase, running, succeeded, failed) = status;
                 effects.push(Effect::JobStatus { namespace, name, phase, running, succeeded, failed });
+            }
+        }
+        if !changed.is_empty() {
+            self.queues(cluster, effects);
+        }
+    }
+
+    /// Brings what queues hold up to date. Cost: linear in queues.
+    fn queues(&mut self, cluster: &ClusterState, effects: &mut Vec<Effect>) {
+        for (id, queue) in cluster.queues() {
+            let (name, held) = (&queue.spec.name, &queue.held().allocated);
+            let same = |(known, written): &(Name, Resources)| known == name && written == held;
+            if self.queues[id].as_ref().is_some_and(same) {
+                continue;
+            }
+            let mut allocated = Amounts::default();
+            for (resource, amount) in held.iter() {
+                allocated.set_amount(cluster.names().name(resource), amount);
+            }
+            self.queues[id] = Some((name.clone(), held.clone()));
+            effects.push(Effect::QueueStatus { name: name.clone(), allocated });
+        }
+    }
+
+    /// Nominates nodes for tasks that wait for a release, and takes back nominations of tasks that do so no more.
+    pub(crate) fn nominations(
+        &mut self,
+        cluster: &ClusterState,
+        nominations: &[(TaskId, NodeId)],
+        effects: &mut Vec<Effect>,
+    ) {
+        let mut old = std::mem::take(&mut self.nominations);
+        for &(task, node) in nominations {
+            let pod = pod_ref(cluster, task);
+            if old.remove(&pod.uid).is_none_or(|(_, before)| before != node) {
+                effects.push(Effect::Nominate { pod: pod.clone(), node: Some(cluster.node(node).name().clone()) });
+            }
+            self.nominations.insert(pod.uid.clone(), (pod, node));
+        }
+        for (uid, (pod, _)) in old {
+            let waits = cluster.find_task(&uid).is_some_and(|task| cluster.task(task).status().is_waiting());
+            if waits {
+                effects.push(Effect::Nominate { pod, node: None });
             }
         }
     }
@@ -141,25 +189,88 @@ pub(crate) fn scheduled(cluster: &ClusterState, task: TaskId) -> Option<Effect> 
     })
 }
 
-/// Tells of jobs that wait for another reason than before: one event on the PodGroup, one on each pod that waits.
-pub(crate) fn waiting(cluster: &ClusterState, reasons: &Reasons, jobs: &[JobId], effects: &mut Vec<Effect>) {
+/// The event and the condition of a pod whose bind was refused.
+pub(crate) fn bind_refused(
+    cluster: &ClusterState,
+    task: TaskId,
+    message: &str,
+    events: bool,
+    effects: &mut Vec<Effect>,
+) {
+    let node = cluster.task(task).node().map_or("?", |node| cluster.node(node).name());
+    let message = format!("failed to bind to node {node}: {message}");
+    cannot_be_scheduled(cluster, task, "SchedulerError", &message, events, effects);
+}
+
+/// The event of a pod whose eviction was refused.
+pub(crate) fn eviction_refused(cluster: &ClusterState, task: TaskId, message: &str) -> Effect {
+    Effect::Event {
+        about: Subject::Pod(pod_ref(cluster, task)),
+        warning: true,
+        reason: "EvictionRefused".to_owned(),
+        message: format!("the eviction was refused, and the pod keeps its node: {message}"),
+    }
+}
+
+/// Why a pod has no node, as its condition and as an event on it.
+fn cannot_be_scheduled(
+    cluster: &ClusterState,
+    task: TaskId,
+    reason: &str,
+    message: &str,
+    events: bool,
+    effects: &mut Vec<Effect>,
+) {
+    let pod = pod_ref(cluster, task);
+    if events {
+        effects.push(Effect::Event {
+            about: Subject::Pod(pod.clone()),
+            warning: true,
+            reason: "FailedScheduling".to_owned(),
+            message: message.to_owned(),
+        });
+    }
+    effects.push(Effect::PodCondition { pod, reason: reason.to_owned(), message: message.to_owned() });
+}
+
+/// Tells of tasks without a job that wait for another reason than before.
+pub(crate) fn waiting_alone(
+    cluster: &ClusterState,
+    reasons: &Reasons,
+    tasks: &[TaskId],
+    events: bool,
+    effects: &mut Vec<Effect>,
+) {
+    for &task in tasks {
+        if let Some(standing) = reasons.own(task) {
+            cannot_be_scheduled(cluster, task, "Unschedulable", &standing.reason.to_string(), events, effects);
+        }
+    }
+}
+
+/// Tells of jobs that wait for another reason than before: one event on the PodGroup; an event and a condition on each
+/// pod that waits.
+pub(crate) fn waiting(
+    cluster: &ClusterState,
+    reasons: &Reasons,
+    jobs: &[JobId],
+    events: bool,
+    effects: &mut Vec<Effect>,
+) {
     for &id in jobs {
         let (Some(job), Some(standing)) = (cluster.get_job(id), reasons.job(id)) else { continue };
         let pending = job.counts().sum(|s| s.is_waiting());
         let why = standing.reason.to_string();
-        effects.push(Effect::Event {
-            about: Subject::Job { namespace: job.spec.namespace.clone(), name: job.spec.name.clone() },
-            warning: !job.is_pending(),
-            reason: "Unschedulable".to_owned(),
-            message: format!("{pending}/{} tasks in gang unschedulable: {why}", job.n_tasks()),
-        });
-        for task in job.tasks().filter(|task| cluster.task(*task).status() == TaskStatus::Pending) {
+        if events {
             effects.push(Effect::Event {
-                about: Subject::Pod(pod_ref(cluster, task)),
-                warning: true,
-                reason: "FailedScheduling".to_owned(),
-                message: why.clone(),
+                about: Subject::Job { namespace: job.spec.namespace.clone(), name: job.spec.name.clone() },
+                warning: !job.is_pending(),
+                reason: "Unschedulable".to_owned(),
+                message: format!("{pending}/{} tasks in gang unschedulable: {why}", job.n_tasks()),
             });
+        }
+        for task in job.tasks().filter(|task| cluster.task(*task).status() == TaskStatus::Pending) {
+            cannot_be_scheduled(cluster, task, "Unschedulable", &why, events, effects);
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use krafla_framework::effect::{Effect, Subject};
-use krafla_framework::{Decision, Policy, Reasons, Registry, Searcher, Session};
+use krafla_framework::{Decision, Policy, Reason, Reasons, Registry, Searcher, Session};
 use krafla_model::ledger::Discrepancy;
-use krafla_model::{ClusterState, Event, JobId, Name, Problem, TaskId, TaskStatus, Time};
+use krafla_model::{ClusterState, Event, JobId, Name, News, Problem, TaskId, TaskStatus, Time};
 use tracing::{debug, error, info, warn};
 
 use crate::configuration::{Configuration, ConfigurationHealth};
@@ -22,6 +22,8 @@ const FIRST_BACKOFF_MS: i64 = 1_000;
 const LONGEST_BACKOFF_MS: i64 = 10_000;
 /// Refusals after which also a member that its gang cannot do without has to pause.
 const EAGER_REPAIRS: u32 = 3;
+/// How long a pod may be without the PodGroup that it names before somebody is told.
+const PATIENCE_MS: i64 = 5_000;
 
 /// How the engine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,8 @@ pub struct Engine {
     searcher: Searcher,
     written: Written,
     parked: Parked,
+    /// Tasks whose PodGroup was missing a moment ago.
+    lonely: Parked,
     /// Something happened that a session could make use of.
     stirred: bool,
     /// The last cycle decided something, so that the next may find more.
@@ -99,6 +103,7 @@ impl Engine {
             searcher: Searcher::default(),
             written: Written::default(),
             parked: Parked::default(),
+            lonely: Parked::default(),
             stirred: false,
             restless: false,
             last_cycle: None,
@@ -145,7 +150,7 @@ impl Engine {
 
     /// When a step should come even if nothing happens; [`Time::NEVER`] if none is needed.
     pub fn wakes_at(&self) -> Time {
-        let timed = self.parked.next().min(self.configuration.plugins.wakes_at(&self.cluster));
+        let timed = self.parked.next().min(self.lonely.next()).min(self.configuration.plugins.wakes_at(&self.cluster));
         match self.last_cycle {
             Some(last) if self.restless => timed.min(last + self.options.period_ms),
             _ => timed,
@@ -160,7 +165,8 @@ impl Engine {
         for input in inputs {
             self.take_in(input, &mut step);
         }
-        self.stirred |= self.parked.release(now);
+        self.stirred |= !self.parked.release(now).is_empty();
+        self.tell_of_lonely(now, &mut step);
         let due = self.stirred
             || self.last_cycle.is_none()
             || (self.restless && self.last_cycle.is_some_and(|last| now >= last + self.options.period_ms));
@@ -174,9 +180,24 @@ impl Engine {
         step
     }
 
+    /// Takes in what happened and decides nothing: what a standby does, so that it can take over at once. What is to
+    /// be written waits for the next [`step`](Self::step).
+    pub fn follow(&mut self, now: Time, inputs: impl IntoIterator<Item = Input>) -> Vec<Problem> {
+        let mut step = Step::default();
+        self.cluster.set_now(now);
+        for input in inputs {
+            self.take_in(input, &mut step);
+        }
+        step.problems
+    }
+
     fn take_in(&mut self, input: Input, step: &mut Step) {
         match input {
             Input::Event(event) => {
+                let news = self.cluster.news(&event);
+                if news == News::Nothing {
+                    return;
+                }
                 let before = self.footing(&event);
                 self.forget_reasons(&event);
                 let subject = pod_uid(&event);
@@ -189,7 +210,7 @@ impl Engine {
                 // A pod that goes on along its way, or that was bound by us, gives a session nothing to do.
                 let calm =
                     matches!((before, after), (Some(b), Some(a)) if a.is_allocated() && (b.is_allocated() || b == a));
-                self.stirred |= !calm;
+                self.stirred |= news == News::Something && !calm;
             }
             Input::Outcome(outcome) => self.take_in_outcome(outcome, step),
             Input::Configuration { file, text } => self.configure(&file, &text, step),
@@ -207,8 +228,11 @@ impl Engine {
                 }
             }
             Outcome::BindRefused { pod, message } => {
-                let Some(task) = self.cluster.find_task(&pod) else { return };
+                // The watch may have been quicker: whoever placed it, it has a node.
+                let binding = |task: &TaskId| self.cluster.task(*task).status() == TaskStatus::Binding;
+                let Some(task) = self.cluster.find_task(&pod).filter(binding) else { return };
                 warn!(pod = %self.cluster.task_label(task), "bind refused: {message}");
+                effects::bind_refused(&self.cluster, task, &message, self.options.events, &mut step.effects);
                 let retry_at = self.cluster.now() + self.pause_after_refusal(task);
                 self.cluster.bind_refused(task, retry_at);
                 self.parked.park(task, retry_at);
@@ -218,6 +242,9 @@ impl Engine {
             Outcome::EvictRefused { pod, message } => {
                 let Some(task) = self.cluster.find_task(&pod) else { return };
                 warn!(pod = %self.cluster.task_label(task), "eviction refused: {message}");
+                if self.options.events {
+                    step.effects.push(effects::eviction_refused(&self.cluster, task, &message));
+                }
                 self.cluster.evict_refused(task);
                 self.stirred = true;
             }
@@ -235,6 +262,18 @@ impl Engine {
         }
         let doublings = refusals.saturating_sub(if needed { EAGER_REPAIRS } else { 0 });
         FIRST_BACKOFF_MS.saturating_mul(1 << doublings.min(10)).min(LONGEST_BACKOFF_MS)
+    }
+
+    /// A PodGroup often comes a moment after its first pod; only one that does not come is worth telling.
+    fn tell_of_lonely(&mut self, now: Time, step: &mut Step) {
+        let mut lonely = self.lonely.release(now);
+        let misses = |task: &TaskId| {
+            let own = self.reasons.own(*task);
+            own.is_some_and(|own| matches!(own.reason, Reason::PodGroupNotFound { .. }))
+                && self.cluster.get_task(*task).is_some_and(|task| task.job.is_none() && task.status().is_waiting())
+        };
+        lonely.retain(misses);
+        effects::waiting_alone(&self.cluster, &self.reasons, &lonely, self.options.events, &mut step.effects);
     }
 
     fn configure(&mut self, file: &str, text: &str, step: &mut Step) {
@@ -286,12 +325,15 @@ impl Engine {
         };
         // In a place of its own: what waits must have a reason also where no action looked.
         let newly = explain::complete(&self.cluster, &mut self.reasons, &self.configuration.action_names);
-        outcome.newly_waiting.extend(newly);
+        outcome.newly_waiting.extend(newly.jobs);
         effects::carry_out(&self.cluster, &outcome.decisions, self.options.events, &mut step.effects);
         self.written.conditions(&self.cluster, outcome.conditions, self.options.events, &mut step.effects);
         self.written.statuses(&mut self.cluster, &outcome.changed, &mut step.effects);
-        if self.options.events {
-            effects::waiting(&self.cluster, &self.reasons, &outcome.newly_waiting, &mut step.effects);
+        self.written.nominations(&self.cluster, &outcome.nominations, &mut step.effects);
+        let events = self.options.events;
+        effects::waiting(&self.cluster, &self.reasons, &outcome.newly_waiting, events, &mut step.effects);
+        for task in newly.tasks {
+            self.lonely.park(task, self.cluster.now() + PATIENCE_MS);
         }
         self.restless = !outcome.decisions.is_empty();
         debug!(decisions = outcome.decisions.len(), "cycle done");

@@ -5,11 +5,20 @@ use std::collections::BTreeMap;
 use krafla_framework::{Reason, Reasons};
 use krafla_model::{ClusterState, JobId, QueueId, TaskId, TaskStatus};
 
+/// What waits for another reason than before.
+#[derive(Debug, Default)]
+pub(crate) struct Newly {
+    /// Jobs.
+    pub(crate) jobs: Vec<JobId>,
+    /// Tasks that have no job.
+    pub(crate) tasks: Vec<TaskId>,
+}
+
 /// Gives a reason to each job and task that waits without one, and takes it from those that wait no longer.
 /// Cost: linear in waiting jobs, and in the tasks of those that have gated or parked ones.
-pub(crate) fn complete(cluster: &ClusterState, reasons: &mut Reasons, actions: &[&'static str]) -> Vec<JobId> {
+pub(crate) fn complete(cluster: &ClusterState, reasons: &mut Reasons, actions: &[&'static str]) -> Newly {
     let now = cluster.now();
-    let mut newly = Vec::new();
+    let mut newly = Newly::default();
     let mut ahead: BTreeMap<QueueId, usize> = BTreeMap::new();
     for id in cluster.waiting_jobs() {
         let job = cluster.job(id);
@@ -35,7 +44,7 @@ pub(crate) fn complete(cluster: &ClusterState, reasons: &mut Reasons, actions: &
             if let Some(reason) = reason
                 && reasons.set_job(id, reason, now)
             {
-                newly.push(id);
+                newly.jobs.push(id);
             }
         }
         if job.is_pending()
@@ -52,7 +61,9 @@ pub(crate) fn complete(cluster: &ClusterState, reasons: &mut Reasons, actions: &
     for (group, tasks) in cluster.orphans() {
         let pods = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
         for &task in tasks.iter().filter(|task| cluster.task(**task).status().is_waiting()) {
-            reasons.set_task(task, Reason::PodGroupNotFound { group: group.clone(), pods }, now);
+            if reasons.set_task(task, Reason::PodGroupNotFound { group: group.clone(), pods }, now) {
+                newly.tasks.push(task);
+            }
         }
     }
     newly

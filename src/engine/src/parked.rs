@@ -28,14 +28,15 @@ impl Parked {
         self.tasks.peek().map_or(Time::NEVER, |(_, Reverse((until, _)))| *until)
     }
 
-    /// Lets go of those whose time has come. Answers whether there were any.
-    pub(crate) fn release(&mut self, now: Time) -> bool {
-        let mut any = false;
-        while self.next() <= now {
-            self.tasks.pop();
-            any = true;
+    /// Lets go of those whose time has come.
+    pub(crate) fn release(&mut self, now: Time) -> Vec<TaskId> {
+        let mut released = Vec::new();
+        while self.next() <= now
+            && let Some((task, _)) = self.tasks.pop()
+        {
+            released.push(task);
         }
-        any
+        released
     }
 }
 
@@ -54,8 +55,8 @@ mod tests {
         assert_eq!(parked.next(), Time(5));
         parked.park(b, Time(20));
         assert_eq!(parked.next(), Time(10));
-        assert!(!parked.release(Time(9)));
-        assert!(parked.release(Time(10)));
+        assert!(parked.release(Time(9)).is_empty());
+        assert_eq!(parked.release(Time(10)), [a]);
         assert_eq!(parked.next(), Time(20));
     }
 }

@@ -1,6 +1,6 @@
 //! What a session decided, for a shell to carry out.
 
-use krafla_model::{JobPhase, Name, TaskId};
+use krafla_model::{Amounts, JobPhase, Name, TaskId};
 use serde::{Deserialize, Serialize};
 
 /// A pod, by identity and name.
@@ -69,6 +69,29 @@ pub enum Effect {
         reason: String,
         /// The sentence.
         message: String,
+    },
+    /// Write why a pod waits, as its condition `PodScheduled`, which is then `False`.
+    PodCondition {
+        /// The pod.
+        pod: PodRef,
+        /// `Unschedulable`, or `SchedulerError` for a refused bind.
+        reason: String,
+        /// The sentence.
+        message: String,
+    },
+    /// Write which node a pod will get once what terminates there is gone; none any more, if `None`.
+    Nominate {
+        /// The pod.
+        pod: PodRef,
+        /// The node.
+        node: Option<Name>,
+    },
+    /// Write what a queue and those below it hold.
+    QueueStatus {
+        /// Its name.
+        name: Name,
+        /// What their placed pods hold.
+        allocated: Amounts,
     },
     /// Emit an event.
     Event {

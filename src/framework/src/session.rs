@@ -36,6 +36,8 @@ pub struct Outcome {
     pub changed: Vec<JobId>,
     /// Jobs that wait for another reason than before, in the order of the changes.
     pub newly_waiting: Vec<JobId>,
+    /// Tasks that were promised room that is being released, and where, by id.
+    pub nominations: Vec<(TaskId, NodeId)>,
 }
 
 impl<'a> Session<'a> {
@@ -66,6 +68,9 @@ impl<'a> Session<'a> {
 
     /// Closes it: reservations that were not committed are given up, plugins have the last word.
     pub fn close(self) -> Outcome {
+        let pipelined = |task: &TaskId| self.cluster.task(*task).status() == TaskStatus::Pipelined;
+        let promised = self.cluster.reserved().filter(pipelined);
+        let nominations = promised.filter_map(|task| Some((task, self.cluster.task(task).node()?))).collect();
         // In the opposite order of their making nothing more would happen: each concerns one task.
         for task in self.cluster.reserved().collect::<Vec<_>>() {
             if let Some(operation) = self.cluster.give_up_reservation(task) {
@@ -78,7 +83,7 @@ impl<'a> Session<'a> {
             let _span = tracing::debug_span!("plugin", name = plugin.name(), hook = "close").entered();
             plugin.close(self.cluster, self.reasons, &changed, &mut conditions);
         }
-        Outcome { decisions: self.decisions, conditions, changed, newly_waiting: self.newly_waiting }
+        Outcome { decisions: self.decisions, conditions, changed, newly_waiting: self.newly_waiting, nominations }
     }
 
     /// The cluster, to be read.

@@ -146,8 +146,8 @@ impl ClusterState {
         let now = self.tasks[id].place();
         let reported = status_of(spec);
         let status = match (now.status, reported) {
-            // The bind is on its way, or an eviction is: the API has not caught up.
-            (TaskStatus::Binding, TaskStatus::Pending | TaskStatus::Gated) => return,
+            // A pod never loses its node, and one that is evicted terminates: the report is older than what is known.
+            (from, to) if from.is_committed() && to.is_waiting() => return,
             (TaskStatus::Releasing, TaskStatus::Bound | TaskStatus::Running) if !spec.deleting => return,
             _ => reported,
         };
@@ -248,7 +248,7 @@ impl ClusterState {
 }
 
 /// Where a pod says that it is.
-fn status_of(pod: &PodSpec) -> TaskStatus {
+pub(crate) fn status_of(pod: &PodSpec) -> TaskStatus {
     match pod.phase {
         PodPhase::Succeeded => TaskStatus::Succeeded,
         PodPhase::Failed => TaskStatus::Failed,

@@ -23,7 +23,7 @@ const FORBIDDEN_IN_CORE: [(&str, &str); 12] = [
 ];
 
 /// Of our own crates, those that each may name. Arrows go down only.
-const MAY_NAME: [(&str, &[&str]); 8] = [
+const MAY_NAME: [(&str, &[&str]); 10] = [
     ("krafla-model", &[]),
     ("krafla-framework", &["krafla-model"]),
     ("krafla-api", &["krafla-model"]),
@@ -31,6 +31,8 @@ const MAY_NAME: [(&str, &[&str]); 8] = [
     ("krafla-actions", &["krafla-model", "krafla-framework"]),
     ("krafla-plugins", &["krafla-model", "krafla-framework"]),
     ("krafla-simulator", &["krafla-model", "krafla-framework", "krafla-engine", "krafla-api"]),
+    ("krafla-cluster", &["krafla-model", "krafla-framework", "krafla-engine", "krafla-api"]),
+    ("krafla-sandbox", &["krafla-api"]),
     ("krafla-testkit", &["krafla-model", "krafla-framework"]),
 ];
 

@@ -2,7 +2,7 @@ use crate::programs::Folder;
 
 #[test]
 fn every_command_shows_examples() {
-    for command in ["", "simulate", "scenario", "check", "replay"] {
+    for command in ["", "simulate", "scenario", "check", "replay", "crds"] {
         let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
         Folder::new().run(&arguments).exits(0).prints(&["Example", "krafla "]);
     }

@@ -1,6 +1,7 @@
 //! The `krafla` program as people use it: what it prints, where, and with which exit code.
 
 mod check;
+mod crds;
 mod help;
 mod programs;
 mod replay;

@@ -25,6 +25,13 @@ impl World {
         }
     }
 
+    pub(super) fn nominated(&mut self, uid: &Name, node: Option<Name>) {
+        if let Some(index) = self.pod_index(uid) {
+            self.store.pods[index].spec.nominated = node;
+            self.tell_of_pod(index);
+        }
+    }
+
     pub(super) fn bind_lands(&mut self, index: usize, node: &Name) {
         let pod = &self.store.pods[index];
         if pod.gone || pod.spec.deleting || pod.spec.node.is_some() || !self.store.nodes.contains_key(node) {

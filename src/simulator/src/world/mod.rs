@@ -331,7 +331,8 @@ impl World {
                 self.store.set_phase(&namespace, &name, phase);
                 self.recount_quotas(&namespace);
             }
-            Effect::JobCondition { .. } => {}
+            Effect::Nominate { pod, node } => self.nominated(&pod.uid, node),
+            Effect::JobCondition { .. } | Effect::PodCondition { .. } | Effect::QueueStatus { .. } => {}
             Effect::Event { about, reason, .. } => {
                 let reasons = self.emitted.entry(about).or_default();
                 if !reasons.contains(&reason) {

@@ -1,0 +1,297 @@
+//! From what the watches see to what the engine is told.
+//!
+//! One task reads everything, so that objects reach the engine in the order in which they were seen, and the converter
+//! can keep one copy of each pod signature. Nothing else of a pod is kept: here it ends as an API object.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Pod;
+use krafla_api::{Converter, Object, group_of, implicit_group_name, keys, label_gang};
+use krafla_engine::Input;
+use krafla_model::{Event, Name, Problem};
+use kube::api::DynamicObject;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::mpsc::Receiver;
+use tracing::{info, warn};
+
+use crate::controllers::{Controllers, Observation};
+use crate::directory::{Directory, GroupEntry};
+use crate::inbox::Inbox;
+use crate::metrics::Metrics;
+use crate::perform::{Events, Notice, Statuses, reference};
+use crate::watch::{Change, Identity, Kind, Seen};
+
+/// Which objects are this scheduler's business.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// Names under which pods ask for this scheduler.
+    pub scheduler_names: BTreeSet<String>,
+    /// Labels of which a node must carry one; all nodes if empty.
+    pub node_labels: Vec<(String, String)>,
+    /// Whether PriorityClasses give PodGroups their priority.
+    pub ignore_priority_classes: bool,
+    /// The queue of PodGroups that name none.
+    pub default_queue: String,
+}
+
+/// Reads what the watches send.
+pub(crate) struct Feed {
+    pub(crate) scope: Scope,
+    pub(crate) inbox: Inbox,
+    pub(crate) directory: Directory,
+    pub(crate) controllers: Controllers,
+    pub(crate) events: Events,
+    pub(crate) statuses: Statuses,
+    pub(crate) metrics: Metrics,
+    converter: Converter,
+    /// Kinds whose first list has not come in yet.
+    awaited: BTreeSet<Kind>,
+    /// Pods in groups that are made for them, by UID: when the last one goes, so does the group.
+    members: BTreeMap<String, (Name, Name)>,
+}
+
+impl Feed {
+    pub(crate) fn new(
+        scope: Scope,
+        inbox: Inbox,
+        directory: Directory,
+        controllers: Controllers,
+        events: Events,
+        statuses: Statuses,
+        metrics: Metrics,
+    ) -> Self {
+        Self {
+            scope,
+            inbox,
+            directory,
+            controllers,
+            events,
+            statuses,
+            metrics,
+            converter: Converter::new(),
+            awaited: Kind::ALL.into_iter().collect(),
+            members: BTreeMap::new(),
+        }
+    }
+
+    /// Reads until the watches end.
+    pub(crate) async fn run(mut self, mut changes: Receiver<Change>) {
+        while let Some(change) = changes.recv().await {
+            match change {
+                Change::Applied(kind, seen) => self.applied(kind, *seen).await,
+                Change::Gone(kind, identity) => self.gone(kind, identity).await,
+                Change::Listed(kind) => {
+                    if self.awaited.remove(&kind) && self.awaited.is_empty() {
+                        info!("all objects have been listed");
+                        self.controllers.observe(Observation::Complete);
+                        self.inbox.complete().await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn applied(&mut self, kind: Kind, seen: Seen) {
+        match seen {
+            Seen::Object(Object::Pod(pod)) => self.pod(*pod).await,
+            Seen::Object(Object::Node(node)) if !self.wants_node(node.metadata.labels.as_ref()) => {
+                // It may have carried the label before.
+                if let Some(name) = node.metadata.name.as_deref() {
+                    self.tell(Event::NodeGone(name.into())).await;
+                }
+            }
+            Seen::Object(Object::PriorityClass(_)) if self.scope.ignore_priority_classes => {}
+            Seen::Object(object) => self.object(kind, &object).await,
+            Seen::Raw(raw) if kind == Kind::Command => self.controllers.observe(Observation::Command(Box::new(raw))),
+            Seen::Raw(raw) => {
+                let identity = identity_of(&raw);
+                let status = raw.data.get("status").cloned().unwrap_or(Value::Null);
+                match read(kind, raw) {
+                    Ok(object) => {
+                        self.note_custom(kind, &identity, &object, status);
+                        self.object(kind, &object).await;
+                    }
+                    Err(message) => {
+                        let object = format!("{} {}/{}", kind.label(), identity.namespace, identity.name);
+                        let message = format!("cannot be read, and counts for nothing until it is mended: {message}");
+                        self.problem(kind, &identity, &Problem { object, message });
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the shell itself keeps of PodGroups and queues.
+    fn note_custom(&mut self, kind: Kind, identity: &Identity, object: &Object, status: Value) {
+        let key = (Name::from(&*identity.namespace), Name::from(&*identity.name));
+        match object {
+            Object::Queue(queue) => self.controllers.observe(Observation::Queue(queue.clone())),
+            Object::PodGroup(group) => {
+                let queue = group.spec.as_ref().and_then(|spec| spec.queue.clone()).filter(|queue| !queue.is_empty());
+                let queue = queue.unwrap_or_else(|| self.scope.default_queue.clone());
+                let phase = status.get("phase").and_then(Value::as_str).map(str::to_owned);
+                self.directory.set_group(key.clone(), GroupEntry { kind, uid: identity.uid.clone(), status });
+                self.statuses.group_seen(&key, phase.as_deref());
+                self.controllers.observe(Observation::Group { key, queue, meta: Box::new(group.metadata.clone()) });
+            }
+            _ => {
+                self.directory.set_group(key, GroupEntry { kind, uid: identity.uid.clone(), status });
+            }
+        }
+    }
+
+    async fn object(&mut self, kind: Kind, object: &Object) {
+        let (event, problems) = self.converter.event(object);
+        if !problems.is_empty()
+            && let Some(meta) = object.metadata()
+        {
+            let text = |value: &Option<String>| value.clone().unwrap_or_default();
+            let identity = Identity { namespace: text(&meta.namespace), name: text(&meta.name), uid: text(&meta.uid) };
+            for problem in &problems {
+                self.problem(kind, &identity, problem);
+            }
+        }
+        if let Some(event) = event {
+            let event = self.with_default_queue(event);
+            self.tell(event).await;
+        }
+    }
+
+    fn with_default_queue(&self, mut event: Event) -> Event {
+        if let Event::PodGroup(group) = &mut event
+            && *group.queue == *krafla_model::queue::DEFAULT_QUEUE
+            && !self.scope.default_queue.is_empty()
+        {
+            group.queue = self.scope.default_queue.as_str().into();
+        }
+        event
+    }
+
+    async fn pod(&mut self, mut pod: Pod) {
+        let spec = pod.spec.as_ref();
+        let placed = spec.and_then(|spec| spec.node_name.as_deref()).is_some_and(|node| !node.is_empty());
+        let scheduler = spec.and_then(|spec| spec.scheduler_name.as_deref()).unwrap_or("default-scheduler");
+        let ours = self.scope.scheduler_names.contains(scheduler);
+        if !ours && !placed {
+            return;
+        }
+        if ours {
+            self.find_group(&mut pod, placed);
+        }
+        self.object(Kind::Pod, &Object::Pod(Box::new(pod))).await;
+    }
+
+    /// Links a pod that names no PodGroup to the one that is made for it, and has that made.
+    fn find_group(&mut self, pod: &mut Pod, placed: bool) {
+        let meta = &pod.metadata;
+        let (Some(uid), Some(namespace)) = (meta.uid.clone(), meta.namespace.clone()) else { return };
+        let named = group_of(pod).map(str::to_owned);
+        let made_for_it = named.is_none() || named.as_deref() == Some(&*implicit_group_name(pod));
+        let by_label = label_gang(pod).is_some();
+        let Some(group) = (if made_for_it { Some(implicit_group_name(pod)) } else { named.clone() }) else { return };
+        if made_for_it || by_label {
+            let key = (Name::from(&*namespace), Name::from(&*group));
+            let known = self.members.insert(uid.clone(), key.clone()).is_some();
+            let sample = (!self.directory.has_group(&key)).then(|| Box::new(sample(pod)));
+            if !known || sample.is_some() {
+                let name = pod.metadata.name.clone().unwrap_or_default();
+                self.controllers.observe(Observation::Pod { uid: uid.clone(), name, key, sample });
+            }
+        }
+        if named.is_none() {
+            if placed {
+                self.directory.unlink(&uid);
+            } else {
+                self.directory.link(Name::from(&*uid), Name::from(&*group));
+            }
+            pod.metadata.annotations.get_or_insert_default().insert(keys::GROUP_NAME.to_owned(), group);
+        }
+    }
+
+    async fn gone(&mut self, kind: Kind, identity: Identity) {
+        let name = Name::from(&*identity.name);
+        let key = || (Name::from(&*identity.namespace), Name::from(&*identity.name));
+        let event = match kind {
+            Kind::Pod => {
+                self.directory.unlink(&identity.uid);
+                if let Some(key) = self.members.remove(&identity.uid) {
+                    self.controllers.observe(Observation::PodGone { uid: identity.uid.clone(), key });
+                }
+                Event::PodGone(Name::from(&*identity.uid))
+            }
+            Kind::Node => Event::NodeGone(name),
+            Kind::PriorityClass => Event::PriorityClassGone(name),
+            Kind::ResourceQuota => Event::QuotaGone { namespace: Name::from(&*identity.namespace), name },
+            Kind::Queue => {
+                self.metrics.forget_queue(&identity.name);
+                self.controllers.observe(Observation::QueueGone(identity.name.clone()));
+                Event::QueueGone(name)
+            }
+            Kind::PodGroup | Kind::CoschedulingGroup | Kind::KubernetesGroup => {
+                self.directory.remove_group(&key(), kind);
+                self.statuses.group_gone(&key());
+                if kind == Kind::PodGroup {
+                    self.controllers.observe(Observation::GroupGone(key()));
+                }
+                Event::PodGroupGone { namespace: Name::from(&*identity.namespace), name }
+            }
+            Kind::Command => return,
+        };
+        self.tell(event).await;
+    }
+
+    fn wants_node(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
+        let wanted = &self.scope.node_labels;
+        wanted.is_empty()
+            || wanted.iter().any(|(key, value)| labels.is_some_and(|labels| labels.get(key) == Some(value)))
+    }
+
+    async fn tell(&self, event: Event) {
+        self.inbox.input(Input::Event(event)).await;
+    }
+
+    /// Says what is wrong with an object: in the log, and on the object itself.
+    fn problem(&self, kind: Kind, identity: &Identity, problem: &Problem) {
+        warn!(object = problem.object, "{}", problem.message);
+        self.events.notice(Notice {
+            about: reference(kind, identity),
+            warning: true,
+            reason: "InvalidObject".to_owned(),
+            message: problem.message.clone(),
+        });
+    }
+}
+
+/// What is needed of a pod to make its PodGroup.
+fn sample(pod: &Pod) -> Pod {
+    let mut sample = pod.clone();
+    sample.status = None;
+    sample.metadata.managed_fields = None;
+    sample
+}
+
+fn identity_of(object: &DynamicObject) -> Identity {
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let meta = &object.metadata;
+    Identity { namespace: text(&meta.namespace), name: text(&meta.name), uid: text(&meta.uid) }
+}
+
+/// Reads a custom resource leniently.
+fn read(kind: Kind, raw: DynamicObject) -> Result<Object, String> {
+    fn typed<T: DeserializeOwned>(raw: DynamicObject) -> Result<Box<T>, String> {
+        let mut value = raw.data;
+        let metadata = serde_json::to_value(raw.metadata).map_err(|error| error.to_string())?;
+        if let Value::Object(fields) = &mut value {
+            fields.insert("metadata".to_owned(), metadata);
+        }
+        serde_json::from_value(value).map(Box::new).map_err(|error| error.to_string())
+    }
+    Ok(match kind {
+        Kind::Queue => Object::Queue(typed(raw)?),
+        Kind::PodGroup => Object::PodGroup(typed(raw)?),
+        Kind::CoschedulingGroup => Object::CoschedulingGroup(typed(raw)?),
+        Kind::KubernetesGroup => Object::KubernetesGroup(typed(raw)?),
+        other => return Err(format!("{other:?} is not read in this way")),
+    })
+}

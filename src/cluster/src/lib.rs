@@ -1,0 +1,34 @@
+//! The live shell: the engine on a real cluster.
+//!
+//! Data goes one way round: a watch a kind ([`mod@watch`]) -> the feed, which turns objects into events -> the inbox ->
+//! the engine's thread -> effects -> the performer, which carries them out and reports what became of them to the
+//! inbox. Beside it: controllers that make PodGroups and keep the states of queues, the election of a leader, and pages
+//! with metrics and health.
+//!
+//! Absent on purpose: any scheduling decision, and any copy of the cluster beside the engine's. What the shell keeps of
+//! an object is what it needs to write to it.
+
+pub mod client;
+mod configuration;
+mod controllers;
+mod directory;
+mod feed;
+mod health;
+mod http;
+mod inbox;
+mod lanes;
+pub mod leader;
+pub mod metrics;
+mod perform;
+mod queues;
+pub mod run;
+mod scheduler;
+mod watch;
+
+pub use client::Access;
+pub use controllers::{Controller, Selection};
+pub use feed::Scope;
+pub use http::{SetLevel, filter_of};
+pub use leader::Election;
+pub use metrics::Metrics;
+pub use run::{Addresses, RunError, Settings, run};

@@ -1,0 +1,44 @@
+//! What an answer of the API server to a write means.
+
+use kube::Error;
+
+/// What is known after a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It was done.
+    Done,
+    /// It was not done, and this is why.
+    Refused { code: u16, message: String },
+    /// Nobody knows whether it was done: the answer was lost, or the server failed on the way.
+    Unknown { message: String },
+}
+
+impl Answer {
+    /// Reads the result of a call.
+    pub(crate) fn of<T>(result: &Result<T, Error>) -> Self {
+        match result {
+            Ok(_) => Self::Done,
+            Err(Error::Api(status)) => match status.code {
+                // 408 and all of 5xx: the server may have done it and failed afterwards.
+                code @ (400..=407 | 409..=499) => Self::Refused { code, message: status.message.clone() },
+                code => Self::Unknown { message: format!("{} ({code})", status.message) },
+            },
+            Err(error) => Self::Unknown { message: text_of(error) },
+        }
+    }
+}
+
+/// An error with its causes, once each.
+pub(crate) fn text_of(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        cause = inner.source();
+    }
+    text
+}

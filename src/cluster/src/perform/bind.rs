@@ -1,0 +1,169 @@
+//! Binds: `pods/binding`, many at once, each to a certain end.
+//!
+//! A bind is sent once. When its answer is lost the pod is asked where it is, as often as it takes, before the engine
+//! hears anything: an outcome is never a guess. Sending it twice would do no harm either, since the server binds a pod
+//! only once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use krafla_api::keys;
+use krafla_engine::Outcome;
+use krafla_framework::effect::PodRef;
+use krafla_model::Name;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::answer::Answer;
+use super::backlog::Backlog;
+use crate::client::Clients;
+use crate::directory::Directory;
+use crate::inbox::Outcomes;
+use crate::metrics::Metrics;
+
+/// How long one call may take.
+const CALL: Duration = Duration::from_secs(30);
+/// First pause before a pod is asked again; doubled up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Performs binds.
+#[derive(Clone)]
+pub(crate) struct Binder(Arc<Inner>);
+
+struct Inner {
+    clients: Clients,
+    directory: Directory,
+    outcomes: Outcomes,
+    metrics: Metrics,
+    backlog: Backlog,
+    in_flight: Semaphore,
+    /// Off when another process leads: what has not been sent is refused.
+    allowed: AtomicBool,
+    sent: AtomicU64,
+}
+
+impl Binder {
+    pub(crate) fn new(
+        clients: Clients,
+        directory: Directory,
+        outcomes: Outcomes,
+        metrics: Metrics,
+        backlog: Backlog,
+        at_once: usize,
+    ) -> Self {
+        let in_flight = Semaphore::new(at_once);
+        let (allowed, sent) = (AtomicBool::new(true), AtomicU64::new(0));
+        Self(Arc::new(Inner { clients, directory, outcomes, metrics, backlog, in_flight, allowed, sent }))
+    }
+
+    /// Whether binds may be sent.
+    pub(crate) fn allow(&self, allowed: bool) {
+        self.0.allowed.store(allowed, Ordering::Release);
+    }
+
+    /// Binds a pod; its outcome comes to the inbox.
+    pub(crate) fn bind(&self, pod: PodRef, node: Name) {
+        let inner = Arc::clone(&self.0);
+        let held = inner.backlog.enter();
+        tokio::spawn(async move {
+            let outcome = inner.bind(pod, &node).await;
+            drop(held);
+            inner.outcomes.tell(outcome).await;
+        });
+    }
+}
+
+impl Inner {
+    async fn bind(&self, pod: PodRef, node: &Name) -> Outcome {
+        let Ok(_place) = self.in_flight.acquire().await else {
+            return Outcome::BindRefused { pod: pod.uid, message: "the scheduler stops".to_owned() };
+        };
+        self.clients.throttle.turn().await;
+        if !self.allowed.load(Ordering::Acquire) {
+            return Outcome::BindRefused { pod: pod.uid, message: "another scheduler leads now".to_owned() };
+        }
+        let began = Instant::now();
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        let outcome = match self.send(&pod, node).await {
+            Answer::Done => Outcome::Bound { pod: pod.uid },
+            // A conflict is also how the server says that an earlier bind, whose answer was lost, has been done.
+            Answer::Refused { code: 409, message } | Answer::Unknown { message } => {
+                self.ask_until_known(&pod, node, message).await
+            }
+            Answer::Refused { message, .. } => Outcome::BindRefused { pod: pod.uid, message },
+        };
+        self.metrics.bind(began.elapsed(), matches!(outcome, Outcome::Bound { .. }));
+        outcome
+    }
+
+    async fn send(&self, pod: &PodRef, node: &Name) -> Answer {
+        // The server merges these annotations into the pod: what does not name its PodGroup is told it here.
+        let group = self.directory.linked(&pod.uid);
+        let annotations = group.map(|group| BTreeMap::from([(keys::GROUP_NAME.to_owned(), group.to_string())]));
+        let binding = Binding {
+            metadata: ObjectMeta {
+                name: Some(pod.name.to_string()),
+                namespace: Some(pod.namespace.to_string()),
+                uid: Some(pod.uid.to_string()),
+                annotations,
+                ..ObjectMeta::default()
+            },
+            target: ObjectReference {
+                kind: Some("Node".to_owned()),
+                name: Some(node.to_string()),
+                ..ObjectReference::default()
+            },
+        };
+        let api = pods(&self.clients.calls, pod);
+        let params = PostParams::default();
+        let call = api.create_subresource::<_, kube::core::Status>("binding", &pod.name, &params, &binding);
+        match timeout(CALL, call).await {
+            Ok(result) => Answer::of(&result),
+            Err(_) => Answer::Unknown { message: format!("no answer within {} s", CALL.as_secs()) },
+        }
+    }
+
+    /// Asks the pod where it is until the server answers.
+    async fn ask_until_known(&self, pod: &PodRef, node: &Name, message: String) -> Outcome {
+        let api = pods(&self.clients.calls, pod);
+        let refused = |message: String| Outcome::BindRefused { pod: pod.uid.clone(), message };
+        let mut pause = FIRST_PAUSE;
+        loop {
+            self.clients.throttle.turn().await;
+            match timeout(CALL, api.get_opt(&pod.name)).await {
+                Ok(Ok(None)) => return refused(format!("{message}; the pod is gone")),
+                Ok(Ok(Some(found))) => return where_it_is(&found, pod, node, message),
+                Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
+                    return refused(format!("{message}; and the pod may not be read: {}", status.message));
+                }
+                Ok(Err(_)) | Err(_) => {}
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// What the pod itself says about its bind.
+fn where_it_is(found: &Pod, pod: &PodRef, node: &Name, message: String) -> Outcome {
+    let refused = |message: String| Outcome::BindRefused { pod: pod.uid.clone(), message };
+    if found.metadata.uid.as_deref() != Some(&*pod.uid) {
+        return refused(format!("{message}; the pod is gone, and another has its name"));
+    }
+    match found.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).filter(|node| !node.is_empty()) {
+        Some(there) if there == &**node => Outcome::Bound { pod: pod.uid.clone() },
+        Some(there) => refused(format!("{message}; the pod is on node {there}")),
+        None => refused(message),
+    }
+}
+
+pub(super) fn pods(client: &Client, pod: &PodRef) -> Api<Pod> {
+    Api::namespaced(client.clone(), &pod.namespace)
+}

@@ -1,0 +1,103 @@
+//! Evictions, through the Eviction API: a PodDisruptionBudget may refuse them, and that is understood.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::policy::v1::Eviction;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions};
+use krafla_engine::Outcome;
+use krafla_framework::effect::PodRef;
+use kube::api::PostParams;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use super::answer::Answer;
+use super::backlog::Backlog;
+use super::bind::pods;
+use crate::client::Clients;
+use crate::inbox::Outcomes;
+use crate::metrics::Metrics;
+
+const CALL: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Evictions at once.
+const AT_ONCE: usize = 32;
+
+/// Performs evictions.
+#[derive(Clone)]
+pub(crate) struct Evictor(Arc<Inner>);
+
+struct Inner {
+    clients: Clients,
+    outcomes: Outcomes,
+    metrics: Metrics,
+    backlog: Backlog,
+    in_flight: Semaphore,
+}
+
+impl Evictor {
+    pub(crate) fn new(clients: Clients, outcomes: Outcomes, metrics: Metrics, backlog: Backlog) -> Self {
+        Self(Arc::new(Inner { clients, outcomes, metrics, backlog, in_flight: Semaphore::new(AT_ONCE) }))
+    }
+
+    /// Evicts a pod; its outcome comes to the inbox.
+    pub(crate) fn evict(&self, pod: PodRef) {
+        let inner = Arc::clone(&self.0);
+        let held = inner.backlog.enter();
+        tokio::spawn(async move {
+            let outcome = inner.evict(pod).await;
+            drop(held);
+            inner.outcomes.tell(outcome).await;
+        });
+    }
+}
+
+impl Inner {
+    async fn evict(&self, pod: PodRef) -> Outcome {
+        let Ok(_place) = self.in_flight.acquire().await else {
+            return Outcome::EvictRefused { pod: pod.uid, message: "the scheduler stops".to_owned() };
+        };
+        let mut pause = FIRST_PAUSE;
+        let outcome = loop {
+            self.clients.throttle.turn().await;
+            match self.send(&pod).await {
+                Answer::Done => break Outcome::Evicted { pod: pod.uid },
+                // Gone already: what was wanted is so. The watch tells the rest.
+                Answer::Refused { code: 404, .. } => break Outcome::Evicted { pod: pod.uid },
+                // The UID in the precondition belongs to a pod that is gone.
+                Answer::Refused { code: 409, message } if message.contains("UID") => {
+                    break Outcome::Evicted { pod: pod.uid };
+                }
+                Answer::Refused { message, .. } => break Outcome::EvictRefused { pod: pod.uid, message },
+                // Evicting a pod that terminates already changes nothing, so this one may be sent again.
+                Answer::Unknown { .. } => {}
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        };
+        self.metrics.eviction(matches!(outcome, Outcome::Evicted { .. }));
+        outcome
+    }
+
+    async fn send(&self, pod: &PodRef) -> Answer {
+        let eviction = Eviction {
+            metadata: ObjectMeta {
+                name: Some(pod.name.to_string()),
+                namespace: Some(pod.namespace.to_string()),
+                ..ObjectMeta::default()
+            },
+            delete_options: Some(DeleteOptions {
+                preconditions: Some(Preconditions { uid: Some(pod.uid.to_string()), ..Preconditions::default() }),
+                ..DeleteOptions::default()
+            }),
+        };
+        let api = pods(&self.clients.calls, pod);
+        let params = PostParams::default();
+        let call = api.create_subresource::<_, serde_json::Value>("eviction", &pod.name, &params, &eviction);
+        match timeout(CALL, call).await {
+            Ok(result) => Answer::of(&result),
+            Err(_) => Answer::Unknown { message: format!("no answer within {} s", CALL.as_secs()) },
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Carrying out what the engine has decided. Whatever asks for an outcome gets exactly one.
+
+mod answer;
+mod backlog;
+mod bind;
+mod events;
+mod evict;
+mod status;
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use krafla_framework::Effect;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub(crate) use answer::{Answer, text_of};
+pub(crate) use backlog::Backlog;
+use bind::Binder;
+pub(crate) use events::{Events, Notice, reference};
+use evict::Evictor;
+pub(crate) use status::{Counts, FIELD_MANAGER, Statuses};
+
+use crate::client::Clients;
+use crate::directory::Directory;
+use crate::inbox::Outcomes;
+use crate::metrics::Metrics;
+
+/// Carries out effects.
+pub(crate) struct Performer {
+    binder: Binder,
+    evictor: Evictor,
+    statuses: Statuses,
+    events: Events,
+    backlog: Backlog,
+    writers: Vec<JoinHandle<()>>,
+}
+
+/// Who the performer writes as, and how much at once.
+pub(crate) struct Role {
+    /// The name that events carry.
+    pub(crate) component: String,
+    /// What events about the scheduler itself are about.
+    pub(crate) scheduler: ObjectReference,
+    /// Binds at once.
+    pub(crate) binds_at_once: usize,
+}
+
+impl Performer {
+    pub(crate) fn start(
+        clients: &Clients,
+        directory: &Directory,
+        outcomes: &Outcomes,
+        metrics: &Metrics,
+        role: Role,
+    ) -> Self {
+        let backlog = Backlog::new();
+        let (statuses, mut writers) = Statuses::start(clients, directory, &backlog);
+        let (events, event_writers) =
+            Events::start(clients, directory, &backlog, metrics, role.component, role.scheduler);
+        writers.extend(event_writers);
+        let (clients, metrics) = (clients.clone(), metrics.clone());
+        Self {
+            evictor: Evictor::new(clients.clone(), outcomes.clone(), metrics.clone(), backlog.clone()),
+            binder: Binder::new(
+                clients,
+                directory.clone(),
+                outcomes.clone(),
+                metrics,
+                backlog.clone(),
+                role.binds_at_once,
+            ),
+            statuses,
+            events,
+            backlog,
+            writers,
+        }
+    }
+
+    /// The writer of events.
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// The writer of statuses.
+    pub(crate) fn statuses(&self) -> &Statuses {
+        &self.statuses
+    }
+
+    /// Sends binds only while this process leads.
+    pub(crate) fn follow_leadership(
+        &self,
+        mut leads: watch::Receiver<bool>,
+        metrics: Metrics,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let binder = self.binder.clone();
+        async move {
+            loop {
+                let leading = *leads.borrow_and_update();
+                binder.allow(leading);
+                metrics.leads(leading);
+                if leads.changed().await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Carries out one effect. Never waits.
+    pub(crate) fn perform(&self, effect: Effect) {
+        match effect {
+            Effect::Bind { pod, node } => self.binder.bind(pod, node),
+            Effect::Evict { pod, .. } => self.evictor.evict(pod),
+            Effect::JobStatus { namespace, name, phase, running, succeeded, failed } => {
+                self.statuses.group_counts((namespace, name), Counts { phase, running, succeeded, failed });
+            }
+            Effect::JobCondition { namespace, name, kind, reason, message } => {
+                self.statuses.group_condition((namespace, name), kind, reason, message);
+            }
+            Effect::PodCondition { pod, reason, message } => self.statuses.pod_condition(pod, reason, message),
+            Effect::Nominate { pod, node } => self.statuses.nominate(pod, node),
+            Effect::QueueStatus { name, allocated } => self.statuses.queue(name, allocated),
+            Effect::Event { about, warning, reason, message } => self.events.say(about, warning, reason, message),
+        }
+    }
+
+    /// Waits, but no longer than `most`, until every bind and eviction has its outcome, and what was to be written has
+    /// been.
+    pub(crate) async fn finish(self, most: Duration) -> bool {
+        let end = tokio::time::Instant::now() + most;
+        self.backlog.quiet(most).await;
+        let all_done = self.backlog.len() == 0;
+        self.events.close();
+        drop((self.statuses, self.events));
+        for writer in self.writers {
+            if tokio::time::timeout_at(end, writer).await.is_err() {
+                return false;
+            }
+        }
+        all_done
+    }
+}

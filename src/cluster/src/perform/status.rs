@@ -1,0 +1,349 @@
+//! Statuses: of PodGroups, pods that wait, and queues. Written only when they differ, the newest in place of all.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::jiff::Timestamp;
+use krafla_framework::effect::PodRef;
+use krafla_model::resources::unit_of;
+use krafla_model::{Amounts, JobPhase, Name, quantity};
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::{Map, Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tracing::{debug, warn};
+
+use super::answer::Answer;
+use super::backlog::Backlog;
+use crate::client::Clients;
+use crate::directory::{Directory, GroupKey};
+use crate::lanes::{Called, Lanes, Pace, Wish};
+use crate::watch::Kind;
+
+/// The field manager of what the scheduler writes.
+pub(crate) const FIELD_MANAGER: &str = "krafla";
+const CALL: Duration = Duration::from_secs(30);
+/// How long what can wait makes way for binds.
+const MAKE_WAY: Duration = Duration::from_secs(1);
+
+/// Writes statuses.
+#[derive(Clone)]
+pub(crate) struct Statuses(Arc<Writers>);
+
+struct Writers {
+    /// What PodGroups should say. Clients that update a whole PodGroup may take it back.
+    wanted: Mutex<BTreeMap<GroupKey, Counts>>,
+    groups: Lanes<GroupKey, GroupStatus>,
+    pods: Lanes<Name, PodStatus>,
+    queues: Lanes<Name, QueueStatus>,
+}
+
+/// What a PodGroup's status should say. What is `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct GroupStatus {
+    pub(crate) counts: Option<Counts>,
+    /// Conditions by type: reason and message.
+    pub(crate) conditions: BTreeMap<String, (String, String)>,
+}
+
+/// Phase, and pods that run, ended well and ended badly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) phase: JobPhase,
+    pub(crate) running: u32,
+    pub(crate) succeeded: u32,
+    pub(crate) failed: u32,
+}
+
+impl Wish for GroupStatus {
+    fn update(&mut self, newer: Self) {
+        self.counts = newer.counts.or(self.counts);
+        self.conditions.extend(newer.conditions);
+    }
+}
+
+/// What a waiting pod's status should say.
+#[derive(Clone, Debug)]
+pub(crate) struct PodStatus {
+    pod: PodRef,
+    condition: Option<(String, String)>,
+    nominated: Option<Option<Name>>,
+}
+
+impl Wish for PodStatus {
+    fn update(&mut self, newer: Self) {
+        self.condition = newer.condition.or(self.condition.take());
+        self.nominated = newer.nominated.or(self.nominated.take());
+    }
+}
+
+#[derive(Clone, Debug)]
+struct QueueStatus(Amounts);
+
+impl Wish for QueueStatus {
+    fn update(&mut self, newer: Self) {
+        *self = newer;
+    }
+}
+
+impl Statuses {
+    /// Starts the writers; the handles end when everything has been written after this has been dropped.
+    pub(crate) fn start(clients: &Clients, directory: &Directory, backlog: &Backlog) -> (Self, Vec<JoinHandle<()>>) {
+        let pace = |at_once, apart_ms| Pace { at_once, apart: Duration::from_millis(apart_ms) };
+        let (groups, groups_end) = Lanes::start(pace(16, 200), {
+            let (clients, directory) = (clients.clone(), directory.clone());
+            move |key: GroupKey, wish: GroupStatus| write_group(clients.clone(), directory.clone(), key, wish)
+        });
+        let (pods, pods_end) = Lanes::start(pace(8, 200), {
+            let (clients, backlog) = (clients.clone(), backlog.clone());
+            move |_, wish: PodStatus| write_pod(clients.clone(), backlog.clone(), wish)
+        });
+        let (queues, queues_end) = Lanes::start(pace(4, 1_000), {
+            let (clients, backlog) = (clients.clone(), backlog.clone());
+            move |name: Name, wish: QueueStatus| write_queue(clients.clone(), backlog.clone(), name, wish)
+        });
+        let writers = Writers { wanted: Mutex::default(), groups, pods, queues };
+        (Self(Arc::new(writers)), vec![groups_end, pods_end, queues_end])
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, BTreeMap<GroupKey, Counts>> {
+        self.0.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn group_counts(&self, key: GroupKey, counts: Counts) {
+        self.wanted().insert(key.clone(), counts);
+        self.0.groups.wish(key, GroupStatus { counts: Some(counts), ..GroupStatus::default() });
+    }
+
+    /// A PodGroup has been seen with this phase. If it should be another, somebody has written over it.
+    pub(crate) fn group_seen(&self, key: &GroupKey, phase: Option<&str>) {
+        let Some(counts) = self.wanted().get(key).copied() else { return };
+        if phase.is_none_or(|phase| phase != counts.phase.as_str()) {
+            self.0.groups.wish(key.clone(), GroupStatus { counts: Some(counts), ..GroupStatus::default() });
+        }
+    }
+
+    /// A PodGroup is gone.
+    pub(crate) fn group_gone(&self, key: &GroupKey) {
+        self.wanted().remove(key);
+    }
+
+    pub(crate) fn group_condition(&self, key: GroupKey, kind: String, reason: String, message: String) {
+        let conditions = BTreeMap::from([(kind, (reason, message))]);
+        self.0.groups.wish(key, GroupStatus { counts: None, conditions });
+    }
+
+    pub(crate) fn pod_condition(&self, pod: PodRef, reason: String, message: String) {
+        self.0.pods.wish(pod.uid.clone(), PodStatus { pod, condition: Some((reason, message)), nominated: None });
+    }
+
+    pub(crate) fn nominate(&self, pod: PodRef, node: Option<Name>) {
+        self.0.pods.wish(pod.uid.clone(), PodStatus { pod, condition: None, nominated: Some(node) });
+    }
+
+    pub(crate) fn queue(&self, name: Name, allocated: Amounts) {
+        self.0.queues.wish(name, QueueStatus(allocated));
+    }
+}
+
+/// Sends a patch, and says what is left of the wish.
+async fn settle<V, T>(what: &str, wish: V, call: impl Future<Output = Result<T, kube::Error>>) -> Called<V> {
+    let answer = match timeout(CALL, call).await {
+        Ok(result) => Answer::of(&result),
+        Err(_) => Answer::Unknown { message: format!("no answer within {} s", CALL.as_secs()) },
+    };
+    match answer {
+        Answer::Done => Called::Done,
+        Answer::Refused { code: 404, .. } => Called::Done,
+        // The object of this UID is gone, and another has its name.
+        Answer::Refused { code: 409, message } if message.contains("UID") || message.contains("uid") => Called::Done,
+        Answer::Refused { code: 409 | 429, .. } => Called::Again(wish),
+        Answer::Refused { message, code } => {
+            warn!("{what} cannot be written: {message} ({code})");
+            Called::Done
+        }
+        Answer::Unknown { message } => {
+            debug!("{what} is written again: {message}");
+            Called::Again(wish)
+        }
+    }
+}
+
+async fn write_group(clients: Clients, directory: Directory, key: GroupKey, wish: GroupStatus) -> Called<GroupStatus> {
+    let Some(entry) = directory.group(&key) else { return Called::Done };
+    let Some(status) = merged_status(entry.kind, &entry.status, &wish) else { return Called::Done };
+    clients.throttle.turn().await;
+    let api = dynamic(&clients.calls, entry.kind, &key.0);
+    let patch = Patch::Merge(json!({ "metadata": { "uid": entry.uid }, "status": status }));
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let what = format!("status of podgroup {}/{}", key.0, key.1);
+    // Volcano's PodGroup has no status subresource.
+    if entry.kind == Kind::PodGroup {
+        settle(&what, wish, api.patch(&key.1, &params, &patch)).await
+    } else {
+        settle(&what, wish, api.patch_status(&key.1, &params, &patch)).await
+    }
+}
+
+/// The status to be written over `known`; `None` if it says all of it already.
+fn merged_status(kind: Kind, known: &Value, wish: &GroupStatus) -> Option<Value> {
+    let mut status = Map::new();
+    if let Some(Counts { phase, running, succeeded, failed }) = wish.counts {
+        let phase = match kind {
+            Kind::CoschedulingGroup => coscheduling_phase(phase),
+            _ => phase.as_str(),
+        };
+        status.insert("phase".to_owned(), json!(phase));
+        for (key, n) in [("running", running), ("succeeded", succeeded), ("failed", failed)] {
+            // A count that was never written is 0.
+            if n > 0 || known.get(key).is_some() {
+                status.insert(key.to_owned(), json!(n));
+            }
+        }
+    }
+    if kind == Kind::PodGroup && !wish.conditions.is_empty() {
+        status.insert("conditions".to_owned(), conditions(known, &wish.conditions));
+    }
+    if kind == Kind::KubernetesGroup {
+        return None; // its status is the API server's own scheduler's to write
+    }
+    status.retain(|key, value| known.get(key) != Some(value));
+    (!status.is_empty()).then_some(Value::Object(status))
+}
+
+/// The list of conditions with ours in it. Those of the other types stay.
+fn conditions(known: &Value, wished: &BTreeMap<String, (String, String)>) -> Value {
+    let mut list: Vec<Value> = known.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    for (kind, (reason, message)) in wished {
+        let says = |one: &Value, key: &str, text: &str| one.get(key).and_then(Value::as_str) == Some(text);
+        let at = list.iter().position(|one| says(one, "type", kind));
+        if let Some(at) = at
+            && says(&list[at], "reason", reason)
+            && says(&list[at], "message", message)
+        {
+            continue;
+        }
+        let condition = json!({
+            "type": kind,
+            "status": "True",
+            "lastTransitionTime": now(),
+            "reason": reason,
+            "message": message,
+        });
+        match at {
+            Some(at) => list[at] = condition,
+            None => list.push(condition),
+        }
+    }
+    Value::Array(list)
+}
+
+const fn coscheduling_phase(phase: JobPhase) -> &'static str {
+    match phase {
+        JobPhase::Pending => "Pending",
+        JobPhase::Inqueue => "Scheduling",
+        JobPhase::Running => "Running",
+        JobPhase::Unknown => "Unknown",
+        JobPhase::Completed => "Finished",
+    }
+}
+
+async fn write_pod(clients: Clients, backlog: Backlog, wish: PodStatus) -> Called<PodStatus> {
+    backlog.quiet(MAKE_WAY).await;
+    clients.throttle.turn().await;
+    let mut status = Map::new();
+    if let Some((reason, message)) = &wish.condition {
+        let condition = json!({
+            "type": "PodScheduled",
+            "status": "False",
+            "lastTransitionTime": now(),
+            "reason": reason,
+            "message": message,
+        });
+        status.insert("conditions".to_owned(), json!([condition]));
+    }
+    if let Some(node) = &wish.nominated {
+        status.insert("nominatedNodeName".to_owned(), json!(node));
+    }
+    let api: Api<Pod> = super::bind::pods(&clients.calls, &wish.pod);
+    let patch = Patch::Strategic(json!({ "metadata": { "uid": wish.pod.uid }, "status": status }));
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let (name, what) = (wish.pod.name.clone(), format!("status of pod {}/{}", wish.pod.namespace, wish.pod.name));
+    settle(&what, wish, api.patch_status(&name, &params, &patch)).await
+}
+
+async fn write_queue(clients: Clients, backlog: Backlog, name: Name, wish: QueueStatus) -> Called<QueueStatus> {
+    backlog.quiet(MAKE_WAY).await;
+    clients.throttle.turn().await;
+    let allocated: Map<String, Value> = wish
+        .0
+        .iter()
+        .map(|(resource, amount)| (resource.to_string(), json!(quantity::format(amount, unit_of(resource)))))
+        .collect();
+    let resource = Kind::Queue.resource();
+    let api: Api<DynamicObject> = Api::all_with(clients.calls.clone(), &resource);
+    // Applied, so that a resource that is no longer held goes, and other fields of the status stay.
+    let patch = Patch::Apply(json!({
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": { "name": name },
+        "status": { "allocated": allocated },
+    }));
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let what = format!("status of queue {name}");
+    settle(&what, wish, api.patch_status(&name, &params, &patch)).await
+}
+
+fn dynamic(client: &Client, kind: Kind, namespace: &str) -> Api<DynamicObject> {
+    Api::namespaced_with(client.clone(), namespace, &kind.resource())
+}
+
+/// The present, as the API writes it.
+fn now() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(phase: JobPhase, running: u32) -> GroupStatus {
+        let counts = Counts { phase, running, succeeded: 0, failed: 0 };
+        GroupStatus { counts: Some(counts), conditions: BTreeMap::new() }
+    }
+
+    #[test]
+    fn only_what_differs_is_written() {
+        let known = json!({ "phase": "Running", "running": 2 });
+        let table = [
+            (wish(JobPhase::Running, 2), None),
+            (wish(JobPhase::Running, 3), Some(json!({ "running": 3 }))),
+            (wish(JobPhase::Completed, 0), Some(json!({ "phase": "Completed", "running": 0 }))),
+        ];
+        for (wish, written) in table {
+            assert_eq!(merged_status(Kind::PodGroup, &known, &wish), written, "{wish:?}");
+        }
+    }
+
+    #[test]
+    fn a_condition_of_another_type_stays() {
+        let known = json!({ "conditions": [{ "type": "Scheduled", "reason": "a", "message": "b" }] });
+        let conditions =
+            BTreeMap::from([("Unschedulable".to_owned(), ("NotEnoughResources".to_owned(), "c".to_owned()))]);
+        let written =
+            merged_status(Kind::PodGroup, &known, &GroupStatus { counts: None, conditions }).expect("differs");
+        let types: Vec<_> =
+            written["conditions"].as_array().expect("a list").iter().map(|one| one["type"].clone()).collect();
+        assert_eq!(types, ["Scheduled", "Unschedulable"]);
+    }
+
+    #[test]
+    fn a_condition_that_says_the_same_is_not_written_again() {
+        let known = json!({ "conditions": [{ "type": "Scheduled", "reason": "a", "message": "b", "lastTransitionTime": "then" }] });
+        let conditions = BTreeMap::from([("Scheduled".to_owned(), ("a".to_owned(), "b".to_owned()))]);
+        assert_eq!(merged_status(Kind::PodGroup, &known, &GroupStatus { counts: None, conditions }), None);
+    }
+}

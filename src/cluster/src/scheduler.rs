@@ -1,0 +1,157 @@
+//! The engine's thread: letters in, effects out. Between two letters it sleeps.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use krafla_engine::recording::Recorder;
+use krafla_engine::{Engine, Input, Outcome};
+use krafla_model::Time;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::{debug, error, info};
+
+use crate::health::Health;
+use crate::inbox::Letter;
+use crate::metrics::Metrics;
+use crate::perform::Performer;
+
+/// Letters that one step takes in at most, so that a flood does not keep decisions waiting.
+const MOST_LETTERS: usize = 8_192;
+/// How often the engine's numbers are taken for the metrics.
+const OBSERVE_EVERY: Duration = Duration::from_secs(1);
+
+/// The engine with its letters and its hands.
+pub(crate) struct Scheduler {
+    pub(crate) engine: Engine,
+    pub(crate) letters: mpsc::Receiver<Letter>,
+    pub(crate) performer: Performer,
+    pub(crate) metrics: Metrics,
+    pub(crate) health: Health,
+    pub(crate) leads: watch::Receiver<bool>,
+    pub(crate) stop: watch::Receiver<bool>,
+    pub(crate) recorder: Option<Recorder<BufWriter<File>>>,
+}
+
+impl Scheduler {
+    /// Runs until told to stop, and hands over what is still on its way.
+    pub(crate) async fn run(mut self) -> Performer {
+        let mut letters: Vec<Letter> = Vec::new();
+        let (mut complete, mut now) = (false, present(Time(0)));
+        let (mut unseen, mut observed) = (false, Instant::now());
+        loop {
+            let leading = complete && *self.leads.borrow();
+            let wake = if leading { self.engine.wakes_at() } else { Time::NEVER };
+            let nap = async {
+                match wake {
+                    Time::NEVER => std::future::pending().await,
+                    at => sleep(until(at)).await,
+                }
+            };
+            let observe = async {
+                match unseen {
+                    true => sleep_until(observed + OBSERVE_EVERY).await,
+                    false => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                changed = self.stop.wait_for(|stop| *stop) => {
+                    let _ = changed;
+                    break;
+                }
+                changed = self.leads.changed() => {
+                    if changed.is_err() {
+                        break;
+                    }
+                }
+                n = self.letters.recv_many(&mut letters, MOST_LETTERS) => {
+                    if n == 0 {
+                        break;
+                    }
+                }
+                () = nap => {}
+                () = observe => {}
+            }
+            now = present(now);
+            self.health.working_since(Some(now));
+            let before = complete;
+            let inputs = self.open(&mut letters, &mut complete, now);
+            let leading = complete && *self.leads.borrow_and_update();
+            if complete && !before {
+                info!(
+                    nodes = self.engine.cluster().nodes().len(),
+                    pods = self.engine.cluster().n_tasks(),
+                    "the cluster is known"
+                );
+                self.health.set_known();
+            }
+            unseen |= !inputs.is_empty();
+            if leading {
+                self.step(now, inputs);
+            } else {
+                self.engine.follow(now, inputs);
+            }
+            self.health.working_since(None);
+            if unseen && observed.elapsed() >= OBSERVE_EVERY {
+                self.metrics.observe(&self.engine);
+                (unseen, observed) = (false, Instant::now());
+            }
+        }
+        if let Some(recorder) = self.recorder.take()
+            && let Err(failed) = recorder.finish()
+        {
+            error!("the recording could not be finished: {failed}");
+        }
+        self.performer
+    }
+
+    fn open(&self, letters: &mut Vec<Letter>, complete: &mut bool, now: Time) -> Vec<Input> {
+        let mut inputs = Vec::with_capacity(letters.len());
+        for letter in letters.drain(..) {
+            match letter {
+                Letter::Input(input) => {
+                    if let Input::Outcome(Outcome::Bound { pod }) = &*input
+                        && let Some(task) = self.engine.cluster().find_task(pod)
+                    {
+                        let age = now.0 - self.engine.cluster().task(task).created.0;
+                        self.metrics.pod_bound(Duration::from_millis(u64::try_from(age).unwrap_or(0)));
+                    }
+                    inputs.push(*input);
+                }
+                Letter::Complete => *complete = true,
+            }
+        }
+        inputs
+    }
+
+    fn step(&mut self, now: Time, inputs: Vec<Input>) {
+        let began = Instant::now();
+        let recorded = self.recorder.is_some().then(|| inputs.clone());
+        let step = self.engine.step(now, inputs);
+        if let (Some(recorder), Some(inputs)) = (&mut self.recorder, recorded)
+            && let Err(failed) = recorder.record(now, inputs, &step)
+        {
+            error!("the recording ends here: {failed}");
+            self.recorder = None;
+        }
+        if let Some(report) = &step.cycle {
+            let took = began.elapsed();
+            self.metrics.session(took);
+            debug!(number = report.number, decisions = report.decisions.len(), ?took, "session");
+        }
+        for effect in step.effects {
+            self.performer.perform(effect);
+        }
+    }
+}
+
+/// The time, in milliseconds since 1970; never before `last`, even when somebody sets the clock back.
+fn present(last: Time) -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    last.max(Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+}
+
+fn until(at: Time) -> Duration {
+    Duration::from_millis(u64::try_from(at.0 - present(Time(0)).0).unwrap_or(0))
+}

@@ -1,0 +1,245 @@
+//! Watching one kind of object: a list, then what changes, and a list again whenever the thread is lost.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use krafla_api::Object;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::Sender;
+use tracing::{info, warn};
+
+/// The kinds that are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Pods.
+    Pod,
+    /// Nodes.
+    Node,
+    /// PriorityClasses.
+    PriorityClass,
+    /// ResourceQuotas.
+    ResourceQuota,
+    /// Volcano's queues.
+    Queue,
+    /// Volcano's PodGroups.
+    PodGroup,
+    /// Coscheduling's PodGroups.
+    CoschedulingGroup,
+    /// Kubernetes' own PodGroups.
+    KubernetesGroup,
+    /// Volcano's commands, with which `vcctl` opens and closes queues.
+    Command,
+}
+
+impl Kind {
+    /// All of them.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Pod,
+        Self::Node,
+        Self::PriorityClass,
+        Self::ResourceQuota,
+        Self::Queue,
+        Self::PodGroup,
+        Self::CoschedulingGroup,
+        Self::KubernetesGroup,
+        Self::Command,
+    ];
+
+    /// Whether a cluster may well do without.
+    const fn is_optional(self) -> bool {
+        matches!(self, Self::CoschedulingGroup | Self::KubernetesGroup | Self::Command)
+    }
+
+    /// The resource of kinds that are read leniently, because a schema of another version may have let them in.
+    pub(crate) fn resource(self) -> ApiResource {
+        let (group, version, kind, plural) = match self {
+            Self::Pod => ("", "v1", "Pod", "pods"),
+            Self::Node => ("", "v1", "Node", "nodes"),
+            Self::PriorityClass => ("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses"),
+            Self::ResourceQuota => ("", "v1", "ResourceQuota", "resourcequotas"),
+            Self::Queue => ("scheduling.volcano.sh", "v1beta1", "Queue", "queues"),
+            Self::PodGroup => ("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups"),
+            Self::CoschedulingGroup => ("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups"),
+            Self::KubernetesGroup => ("scheduling.k8s.io", "v1beta1", "PodGroup", "podgroups"),
+            Self::Command => ("bus.volcano.sh", "v1alpha1", "Command", "commands"),
+        };
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
+    }
+
+    /// Its name for people: `podgroups.scheduling.volcano.sh`.
+    pub(crate) fn label(self) -> String {
+        let resource = self.resource();
+        if resource.group.is_empty() { resource.plural } else { format!("{}.{}", resource.plural, resource.group) }
+    }
+
+    /// Whether a UID tells its objects apart; of the others the state knows one by its name.
+    const fn goes_by_uid(self) -> bool {
+        matches!(self, Self::Pod)
+    }
+}
+
+/// Who an object is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Identity {
+    /// Its namespace, empty if it has none.
+    pub(crate) namespace: String,
+    /// Its name.
+    pub(crate) name: String,
+    /// Its UID.
+    pub(crate) uid: String,
+}
+
+/// What a watch has seen.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// An object is new or has changed.
+    Applied(Kind, Box<Seen>),
+    /// An object is gone.
+    Gone(Kind, Identity),
+    /// All objects of the kind have been listed; from now on what is known of it is complete.
+    Listed(Kind),
+}
+
+/// An object as a watch has seen it.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// One that is read.
+    Object(Object),
+    /// One that has to be looked at field by field.
+    Raw(DynamicObject),
+}
+
+/// Watches one kind for ever, and tells of it.
+pub(crate) async fn watch(client: Client, kind: Kind, out: Sender<Change>) {
+    let of = |kind: Kind| kind.resource();
+    match kind {
+        Kind::Pod => follow(Api::<Pod>::all(client), kind, out, thin_pod).await,
+        Kind::Node => follow(Api::<Node>::all(client), kind, out, |node| Object::Node(Box::new(node)).into()).await,
+        Kind::PriorityClass => {
+            follow(Api::<PriorityClass>::all(client), kind, out, |one| Object::PriorityClass(Box::new(one)).into())
+                .await;
+        }
+        Kind::ResourceQuota => {
+            follow(Api::<ResourceQuota>::all(client), kind, out, |one| Object::ResourceQuota(Box::new(one)).into())
+                .await;
+        }
+        Kind::Queue | Kind::PodGroup | Kind::CoschedulingGroup | Kind::KubernetesGroup | Kind::Command => {
+            follow(Api::<DynamicObject>::all_with(client, &of(kind)), kind, out, Seen::Raw).await;
+        }
+    }
+}
+
+impl From<Object> for Seen {
+    fn from(object: Object) -> Self {
+        Self::Object(object)
+    }
+}
+
+/// What scheduling needs of a pod; the rest is dropped before anything keeps it.
+fn thin_pod(mut pod: Pod) -> Seen {
+    pod.metadata.managed_fields = None;
+    Object::Pod(Box::new(pod)).into()
+}
+
+async fn follow<K>(api: Api<K>, kind: Kind, out: Sender<Change>, wrap: fn(K) -> Seen)
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut stream = watcher(api, watcher::Config::default()).default_backoff().boxed();
+    // What is known, by what tells objects apart; and while a list comes in, what it has brought so far.
+    let mut known: BTreeMap<Key, Identity> = BTreeMap::new();
+    let mut listing: Option<BTreeMap<Key, Identity>> = None;
+    let mut absent = false;
+    while let Some(event) = stream.next().await {
+        let sent = match event {
+            Ok(watcher::Event::Init) => {
+                listing = Some(BTreeMap::new());
+                Ok(())
+            }
+            Ok(watcher::Event::InitApply(object)) => {
+                let identity = identity_of(&object);
+                if let Some(listing) = &mut listing {
+                    listing.insert(key_of(kind, &identity), identity);
+                }
+                out.send(Change::Applied(kind, Box::new(wrap(object)))).await
+            }
+            Ok(watcher::Event::InitDone) => {
+                absent = false;
+                let listed = listing.take().unwrap_or_default();
+                let before = std::mem::replace(&mut known, listed);
+                let gone = before.into_iter().filter(|(key, _)| !known.contains_key(key)).map(|(_, identity)| identity);
+                conclude(kind, gone.collect(), &out).await
+            }
+            Ok(watcher::Event::Apply(object)) => {
+                let identity = identity_of(&object);
+                known.insert(key_of(kind, &identity), identity);
+                out.send(Change::Applied(kind, Box::new(wrap(object)))).await
+            }
+            Ok(watcher::Event::Delete(object)) => {
+                let identity = identity_of(&object);
+                known.remove(&key_of(kind, &identity));
+                out.send(Change::Gone(kind, identity)).await
+            }
+            Err(error) if is_absent(kind, &error) => {
+                if std::mem::replace(&mut absent, true) {
+                    continue;
+                }
+                if kind.is_optional() {
+                    info!("the cluster has no {}; looked for again from time to time", kind.label());
+                } else {
+                    warn!("the cluster has no {}: run `krafla crds | kubectl apply -f -`", kind.label());
+                }
+                conclude(kind, std::mem::take(&mut known).into_values().collect(), &out).await
+            }
+            Err(error) => {
+                warn!("watching {}: {error}", kind.label());
+                Ok(())
+            }
+        };
+        if sent.is_err() {
+            return; // nobody listens any more: the process ends
+        }
+    }
+}
+
+type Key = (String, String);
+
+fn key_of(kind: Kind, identity: &Identity) -> Key {
+    if kind.goes_by_uid() {
+        return (identity.uid.clone(), String::new());
+    }
+    (identity.namespace.clone(), identity.name.clone())
+}
+
+async fn conclude(
+    kind: Kind,
+    gone: Vec<Identity>,
+    out: &Sender<Change>,
+) -> Result<(), tokio::sync::mpsc::error::SendError<Change>> {
+    for identity in gone {
+        out.send(Change::Gone(kind, identity)).await?;
+    }
+    out.send(Change::Listed(kind)).await
+}
+
+fn identity_of<K: Resource>(object: &K) -> Identity {
+    let meta = object.meta();
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    Identity { namespace: text(&meta.namespace), name: text(&meta.name), uid: text(&meta.uid) }
+}
+
+/// Whether the server does not know the kind, or keeps an optional one from us.
+fn is_absent(kind: Kind, error: &watcher::Error) -> bool {
+    let code = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code,
+        _ => return false,
+    };
+    code == 404 || (code == 403 && kind.is_optional())
+}

@@ -1,0 +1,76 @@
+//! What an event would change. Watches repeat themselves: a kubelet's heartbeat, a status that this scheduler wrote, a
+//! list after a lost connection. Most of it is known already, and must cost no session.
+
+use std::sync::Arc;
+
+use crate::apply::status_of;
+use crate::event::Event;
+use crate::ids::TaskId;
+use crate::job::PodGroupSpec;
+use crate::pod::PodSpec;
+use crate::state::ClusterState;
+
+/// What an event brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Nothing: all of it is known, or it is older than what is known.
+    Nothing,
+    /// Something to be noted that gives a session nothing to do.
+    Quiet,
+    /// Something that a session may make use of.
+    Something,
+}
+
+impl ClusterState {
+    /// What `event` brings. Cost: one comparison of the object.
+    pub fn news(&self, event: &Event) -> News {
+        let known = match event {
+            Event::Pod(pod) => {
+                return self.find_task(&pod.uid).map_or(News::Something, |task| self.pod_news(task, pod));
+            }
+            Event::PodGroup(group) => return self.group_news(group),
+            Event::Node(spec) => self.find_node(&spec.name).is_some_and(|id| self.node(id).spec == *spec),
+            Event::Queue(spec) => self.find_queue(&spec.name).is_some_and(|id| self.queue(id).spec == *spec),
+            Event::PriorityClass(class) => self.priority_classes.get(&class.name) == Some(class),
+            Event::Quota(quota) => self.quotas.get(&(quota.namespace.clone(), quota.name.clone())) == Some(quota),
+            Event::PodGone(uid) => self.find_task(uid).is_none(),
+            Event::PodGroupGone { namespace, name } => self.find_job(namespace, name).is_none(),
+            Event::NodeGone(name) => self.find_node(name).is_none(),
+            Event::QueueGone(name) => self.find_queue(name).is_none(),
+            Event::PriorityClassGone(name) => self.priority_classes.get(name).is_none(),
+            Event::QuotaGone { namespace, name } => !self.quotas.contains_key(&(namespace.clone(), name.clone())),
+        };
+        if known { News::Nothing } else { News::Something }
+    }
+
+    fn pod_news(&self, id: TaskId, pod: &PodSpec) -> News {
+        let task = self.task(id);
+        let shape = &self.shape_of(id).spec;
+        let reported = status_of(pod);
+        // A pod never loses its node, so a report without one is older than what is known.
+        let same_place = (task.status.is_committed() && reported.is_waiting())
+            || (task.status == reported && task.node.map(|node| self.node(node).name()) == pod.node.as_ref());
+        let same = same_place
+            && (Arc::ptr_eq(shape, &pod.shape) || *shape == pod.shape)
+            && task.priority == pod.priority
+            && task.gates as usize == pod.gates.len()
+            && task.phase == pod.phase
+            && task.group == pod.group;
+        match same {
+            true if task.nominated == pod.nominated => News::Nothing,
+            true => News::Quiet,
+            false => News::Something,
+        }
+    }
+
+    /// The phase is written by this scheduler, and comes back to it.
+    fn group_news(&self, group: &PodGroupSpec) -> News {
+        let Some(id) = self.find_job(&group.namespace, &group.name) else { return News::Something };
+        let known = &self.job(id).spec;
+        match *known == (PodGroupSpec { phase: known.phase, ..group.clone() }) {
+            true if known.phase == group.phase => News::Nothing,
+            true => News::Quiet,
+            false => News::Something,
+        }
+    }
+}
