@@ -197,7 +197,7 @@ pub async fn run(
     if let Some(path) = settings.configuration.clone() {
         helpers.spawn(configuration::follow(path, text, mailbox));
     }
-    helpers.spawn(performer.follow_leadership(leads_seen.clone(), metrics.clone()));
+    let leadership = tokio::spawn(performer.follow_leadership(leads_seen.clone(), metrics.clone()));
     let election = settings
         .election
         .map(|election| tokio::spawn(leader::run(clients.calls.clone(), election, leads.clone(), stop_leading_seen)));
@@ -219,6 +219,8 @@ pub async fn run(
     let finished = match performer {
         Ok(performer) => {
             info!("stopping: finishing what is on its way");
+            // Who reads the cluster also writes statuses; those writers end with the last who uses them.
+            helpers.shutdown().await;
             performer.finish(LAST_CALLS).await
         }
         Err(_) => {
@@ -232,7 +234,8 @@ pub async fn run(
     if let Some(election) = election {
         let _ = timeout(Duration::from_secs(10), election).await;
     }
-    drop((leads, helpers));
+    leadership.abort();
+    drop(leads);
     if finished { Ok(()) } else { Err(RunError::Unfinished) }
 }
 

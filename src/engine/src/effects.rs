@@ -14,6 +14,8 @@ use krafla_model::{Amounts, ClusterState, JobId, JobPhase, Name, NodeId, QueueId
 pub(crate) struct Written {
     jobs: IdVec<JobId, Option<JobRecord>>,
     queues: IdVec<QueueId, Option<(Name, Resources)>>,
+    /// Code of the reason that the people behind a waiting pod were told last.
+    told: IdVec<TaskId, Option<&'static str>>,
     /// Nodes that were nominated for pods that still wait, by UID.
     nominations: BTreeMap<Name, (PodRef, NodeId)>,
 }
@@ -78,6 +80,40 @@ impl Written {
             }
             self.queues[id] = Some((name.clone(), held.clone()));
             effects.push(Effect::QueueStatus { name: name.clone(), allocated });
+        }
+    }
+
+    /// Tells of pods whose job waits for another reason than they were told, or that have come since: an event and a
+    /// condition each. Cost: linear in the tasks of `jobs`.
+    pub(crate) fn waiting_pods(
+        &mut self,
+        cluster: &ClusterState,
+        reasons: &Reasons,
+        jobs: impl Iterator<Item = JobId>,
+        events: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        for id in jobs {
+            let (Some(job), Some(standing)) = (cluster.get_job(id), reasons.job(id)) else { continue };
+            if job.counts().of(TaskStatus::Pending) == 0 {
+                continue;
+            }
+            let (code, mut why) = (standing.reason.code(), None);
+            for task in job.tasks().filter(|task| cluster.task(*task).status() == TaskStatus::Pending) {
+                if self.told[task] == Some(code) {
+                    continue;
+                }
+                self.told[task] = Some(code);
+                let why = why.get_or_insert_with(|| standing.reason.to_string());
+                cannot_be_scheduled(cluster, task, "Unschedulable", why, events, effects);
+            }
+        }
+    }
+
+    /// The task is gone; another may have its id.
+    pub(crate) fn forget_task(&mut self, task: TaskId) {
+        if self.told[task].is_some() {
+            self.told[task] = None;
         }
     }
 
@@ -248,29 +284,17 @@ pub(crate) fn waiting_alone(
     }
 }
 
-/// Tells of jobs that wait for another reason than before: one event on the PodGroup; an event and a condition on each
-/// pod that waits.
-pub(crate) fn waiting(
-    cluster: &ClusterState,
-    reasons: &Reasons,
-    jobs: &[JobId],
-    events: bool,
-    effects: &mut Vec<Effect>,
-) {
+/// Tells of jobs that wait for another reason than before: one event on the PodGroup.
+pub(crate) fn waiting_jobs(cluster: &ClusterState, reasons: &Reasons, jobs: &[JobId], effects: &mut Vec<Effect>) {
     for &id in jobs {
         let (Some(job), Some(standing)) = (cluster.get_job(id), reasons.job(id)) else { continue };
         let pending = job.counts().sum(|s| s.is_waiting());
         let why = standing.reason.to_string();
-        if events {
-            effects.push(Effect::Event {
-                about: Subject::Job { namespace: job.spec.namespace.clone(), name: job.spec.name.clone() },
-                warning: !job.is_pending(),
-                reason: "Unschedulable".to_owned(),
-                message: format!("{pending}/{} tasks in gang unschedulable: {why}", job.n_tasks()),
-            });
-        }
-        for task in job.tasks().filter(|task| cluster.task(*task).status() == TaskStatus::Pending) {
-            cannot_be_scheduled(cluster, task, "Unschedulable", &why, events, effects);
-        }
+        effects.push(Effect::Event {
+            about: Subject::Job { namespace: job.spec.namespace.clone(), name: job.spec.name.clone() },
+            warning: !job.is_pending(),
+            reason: "Unschedulable".to_owned(),
+            message: format!("{pending}/{} tasks in gang unschedulable: {why}", job.n_tasks()),
+        });
     }
 }

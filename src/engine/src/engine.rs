@@ -331,7 +331,11 @@ impl Engine {
         self.written.statuses(&mut self.cluster, &outcome.changed, &mut step.effects);
         self.written.nominations(&self.cluster, &outcome.nominations, &mut step.effects);
         let events = self.options.events;
-        effects::waiting(&self.cluster, &self.reasons, &outcome.newly_waiting, events, &mut step.effects);
+        if events {
+            effects::waiting_jobs(&self.cluster, &self.reasons, &outcome.newly_waiting, &mut step.effects);
+        }
+        let to_tell = outcome.newly_waiting.iter().chain(&outcome.changed).copied();
+        self.written.waiting_pods(&self.cluster, &self.reasons, to_tell, events, &mut step.effects);
         for task in newly.tasks {
             self.lonely.park(task, self.cluster.now() + PATIENCE_MS);
         }
@@ -383,6 +387,7 @@ impl Engine {
             Event::PodGone(uid) => {
                 if let Some(task) = self.cluster.find_task(uid) {
                     self.reasons.clear_task(task);
+                    self.written.forget_task(task);
                 }
             }
             Event::PodGroupGone { namespace, name } => self.forget_job(namespace, name, None),

@@ -278,11 +278,13 @@ async fn write_pod(clients: Clients, backlog: Backlog, wish: PodStatus) -> Calle
 async fn write_queue(clients: Clients, backlog: Backlog, name: Name, wish: QueueStatus) -> Called<QueueStatus> {
     backlog.quiet(MAKE_WAY).await;
     clients.throttle.turn().await;
-    let allocated: Map<String, Value> = wish
+    // Never empty: the server makes null of a map whose last key an apply takes away.
+    let nothing = ["cpu", "memory"].map(|resource| (resource.to_owned(), json!("0")));
+    let held = wish
         .0
         .iter()
-        .map(|(resource, amount)| (resource.to_string(), json!(quantity::format(amount, unit_of(resource)))))
-        .collect();
+        .map(|(resource, amount)| (resource.to_string(), json!(quantity::format(amount, unit_of(resource)))));
+    let allocated: Map<String, Value> = nothing.into_iter().chain(held).collect();
     let resource = Kind::Queue.resource();
     let api: Api<DynamicObject> = Api::all_with(clients.calls.clone(), &resource);
     // Applied, so that a resource that is no longer held goes, and other fields of the status stay.
