@@ -8,3 +8,4 @@ mod faults;
 mod harness;
 mod objects;
 mod proxy;
+mod workloads;

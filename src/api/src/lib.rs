@@ -4,6 +4,8 @@
 //! watch, into what the model takes. Both answer with a value and what is wrong with the input, and never fail: one bad
 //! object must not stop the cluster.
 //!
+//! [`writer`] is the way back.
+//!
 //! Absent on purpose: any client of the API server, and I/O of any kind. The caller reads the files.
 
 mod converter;
@@ -27,6 +29,7 @@ mod report;
 mod request;
 mod selectors;
 pub mod workload;
+pub mod writer;
 mod yaml;
 
 pub use converter::Converter;

@@ -3,12 +3,13 @@
 //! Volcano counts in gauges what this library would give the suffix `_total`; those stay gauges here, so that the names
 //! on existing dashboards hold.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use krafla_engine::Engine;
-use krafla_model::{JobPhase, ResourceId, TaskStatus};
+use krafla_model::{ClusterState, JobPhase, Name, ResourceId, TaskId, TaskStatus, Time};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -58,6 +59,25 @@ struct PoolLabel {
     queue: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct JobLabels {
+    job_name: String,
+    queue: String,
+    job_namespace: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct JobLabel {
+    job_id: String,
+}
+
+/// When a job was made, and when one of its pods was bound last; in milliseconds since 1970.
+#[derive(Clone, Copy)]
+struct JobTimes {
+    made: i64,
+    bound: i64,
+}
+
 /// All metrics. Cloning shares them.
 #[derive(Clone)]
 pub struct Metrics(Arc<All>);
@@ -81,6 +101,12 @@ struct All {
     leading: Gauge,
     pending_pods: Integers<PoolLabel>,
     unscheduled_jobs: Gauge,
+    unscheduled_tasks: Integers<JobLabel>,
+    job_latency: Histogram,
+    job_duration: Reals<JobLabels>,
+    job_start: Reals<JobLabels>,
+    job_last: Reals<JobLabels>,
+    job_times: Mutex<BTreeMap<(Name, Name), JobTimes>>,
     queues: QueueFamilies,
     groups: [Integers<QueueLabel>; 5],
 }
@@ -138,6 +164,12 @@ impl Metrics {
             leading: Gauge::default(),
             pending_pods: Family::default(),
             unscheduled_jobs: Gauge::default(),
+            unscheduled_tasks: Family::default(),
+            job_latency: milliseconds(100.0, 120_000.0, 30),
+            job_duration: Family::default(),
+            job_start: Family::default(),
+            job_last: Family::default(),
+            job_times: Mutex::default(),
             queues: QueueFamilies::default(),
             groups: Default::default(),
         };
@@ -178,9 +210,16 @@ impl Metrics {
         self.0.stages.get_or_create(&StageLabel { stage: "Bind".to_owned() }).observe(in_ms(took));
     }
 
-    /// A pod is bound, this long after it was made.
-    pub(crate) fn pod_bound(&self, age: Duration) {
-        self.0.tasks.get_or_create(&StageLabel { stage: "Bound".to_owned() }).observe(in_ms(age));
+    /// A pod is bound.
+    pub(crate) fn pod_bound(&self, cluster: &ClusterState, task: TaskId, now: Time) {
+        let task = cluster.task(task);
+        let age = |made: Time| f64_of(now.0.saturating_sub(made.0).max(0));
+        self.0.tasks.get_or_create(&StageLabel { stage: "Bound".to_owned() }).observe(age(task.created));
+        let Some(job) = task.job.map(|job| &cluster.job(job).spec) else { return };
+        self.0.job_latency.observe(age(job.created));
+        let times = JobTimes { made: job.created.0, bound: now.0 };
+        let mut all = self.0.job_times.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert((job.namespace.clone(), job.name.clone()), times);
     }
 
     /// An eviction has its outcome.
@@ -218,8 +257,15 @@ impl Metrics {
         let names = cluster.names();
         let mut waiting = 0;
         let (mut admitted, mut gated) = (0, 0);
+        // Volcano's label is the name alone: jobs of one name in several namespaces share a series.
+        all.unscheduled_tasks.clear();
         for (_, job) in cluster.jobs() {
-            waiting += i64::from(job.is_starving() && job.n_tasks() > 0);
+            if job.is_starving() && job.n_tasks() > 0 {
+                waiting += 1;
+                let short = job.min_available().saturating_sub(job.n_ready());
+                let label = JobLabel { job_id: job.spec.name.to_string() };
+                all.unscheduled_tasks.get_or_create(&label).inc_by(i64::from(short));
+            }
             admitted += i64::from(job.counts().of(TaskStatus::Pending));
             gated += i64::from(job.counts().of(TaskStatus::Gated));
         }
@@ -227,6 +273,7 @@ impl Metrics {
         all.pending_pods.get_or_create(&PoolLabel { queue: "active".to_owned() }).set(admitted);
         all.pending_pods.get_or_create(&PoolLabel { queue: "gated".to_owned() }).set(gated);
 
+        self.observe_jobs(cluster);
         for (id, queue) in cluster.queues() {
             let label = QueueLabel { queue_name: queue.spec.name.to_string() };
             let deserved = engine.configuration().plugins().deserved(id);
@@ -284,6 +331,27 @@ impl Metrics {
         }
     }
 
+    /// The series of jobs that there are; those of jobs that are gone go.
+    fn observe_jobs(&self, cluster: &ClusterState) {
+        let all = &*self.0;
+        let mut times = all.job_times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.retain(|(namespace, name), _| cluster.find_job(namespace, name).is_some());
+        for family in [&all.job_duration, &all.job_start, &all.job_last] {
+            family.clear();
+        }
+        for ((namespace, name), JobTimes { made, bound }) in &*times {
+            let Some(job) = cluster.find_job(namespace, name) else { continue };
+            let labels = JobLabels {
+                job_name: name.to_string(),
+                queue: cluster.job(job).spec.queue.to_string(),
+                job_namespace: namespace.to_string(),
+            };
+            all.job_duration.get_or_create(&labels).set(f64_of(bound - made));
+            all.job_start.get_or_create(&labels).set(f64_of(*made) / 1_000.0);
+            all.job_last.get_or_create(&labels).set(f64_of(*bound) / 1_000.0);
+        }
+    }
+
     /// A queue is gone, and its series with it.
     pub(crate) fn forget_queue(&self, name: &str) {
         let label = QueueLabel { queue_name: name.to_owned() };
@@ -322,6 +390,31 @@ impl All {
             self.tasks.clone(),
         );
         registry.register("volcano_unschedule_job_count", "Jobs that are not ready", self.unscheduled_jobs.clone());
+        registry.register(
+            "volcano_unschedule_task_count",
+            "Pods that a job lacks to be ready",
+            self.unscheduled_tasks.clone(),
+        );
+        registry.register(
+            "volcano_e2e_job_scheduling_latency_milliseconds",
+            "From the making of a PodGroup to the bind of each of its pods",
+            self.job_latency.clone(),
+        );
+        registry.register(
+            "volcano_e2e_job_scheduling_duration",
+            "From the making of a PodGroup to its latest bind, in milliseconds",
+            self.job_duration.clone(),
+        );
+        registry.register(
+            "volcano_e2e_job_scheduling_start_time",
+            "When a PodGroup was made, in seconds since 1970",
+            self.job_start.clone(),
+        );
+        registry.register(
+            "volcano_e2e_job_scheduling_last_time",
+            "When a pod of a PodGroup was bound last, in seconds since 1970",
+            self.job_last.clone(),
+        );
         for (name, family) in AMOUNTS.iter().zip(&self.queues.amounts) {
             registry.register(
                 format!("volcano_queue_{name}_milli_cpu"),
@@ -374,6 +467,11 @@ impl All {
 
 fn result(text: &str) -> ResultLabel {
     ResultLabel { result: text.to_owned() }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "times in milliseconds are below 2^53")]
+fn f64_of(n: i64) -> f64 {
+    n as f64
 }
 
 fn in_ms(duration: Duration) -> f64 {

@@ -114,8 +114,7 @@ impl Scheduler {
                     if let Input::Outcome(Outcome::Bound { pod }) = &*input
                         && let Some(task) = self.engine.cluster().find_task(pod)
                     {
-                        let age = now.0 - self.engine.cluster().task(task).created.0;
-                        self.metrics.pod_bound(Duration::from_millis(u64::try_from(age).unwrap_or(0)));
+                        self.metrics.pod_bound(self.engine.cluster(), task, now);
                     }
                     inputs.push(*input);
                 }

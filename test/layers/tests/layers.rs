@@ -23,7 +23,7 @@ const FORBIDDEN_IN_CORE: [(&str, &str); 12] = [
 ];
 
 /// Of our own crates, those that each may name. Arrows go down only.
-const MAY_NAME: [(&str, &[&str]); 10] = [
+const MAY_NAME: [(&str, &[&str]); 11] = [
     ("krafla-model", &[]),
     ("krafla-framework", &["krafla-model"]),
     ("krafla-api", &["krafla-model"]),
@@ -33,6 +33,18 @@ const MAY_NAME: [(&str, &[&str]); 10] = [
     ("krafla-simulator", &["krafla-model", "krafla-framework", "krafla-engine", "krafla-api"]),
     ("krafla-cluster", &["krafla-model", "krafla-framework", "krafla-engine", "krafla-api"]),
     ("krafla-sandbox", &["krafla-api"]),
+    (
+        "krafla-rehearsal",
+        &[
+            "krafla-model",
+            "krafla-framework",
+            "krafla-engine",
+            "krafla-api",
+            "krafla-simulator",
+            "krafla-cluster",
+            "krafla-sandbox",
+        ],
+    ),
     ("krafla-testkit", &["krafla-model", "krafla-framework"]),
 ];
 

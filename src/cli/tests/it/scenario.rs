@@ -35,3 +35,23 @@ fn an_empty_folder_is_no_success() {
     let folder = Folder::new().with("s/README.md", "");
     folder.run(&["scenario", "s"]).exits(2).says(&["no file in it ends in .yaml or .yml"]);
 }
+
+#[test]
+fn a_cluster_that_cannot_be_reached_exits_2() {
+    let folder = Folder::new().with("a.yaml", WAITS);
+    folder.run(&["scenario", "--external", "--kubeconfig", "nope", "a.yaml"]).exits(2).says(&["kubeconfig nope"]);
+}
+
+#[test]
+fn flags_for_a_cluster_need_one_of_the_two() {
+    let folder = Folder::new().with("a.yaml", WAITS);
+    folder.run(&["scenario", "--cluster", "--external", "a.yaml"]).exits(2).says(&["cannot be used with"]);
+    folder.run(&["scenario", "--use-nodes", "a.yaml"]).exits(2).says(&["--external"]);
+    folder.run(&["scenario", "--cluster", "--patience", "soon", "a.yaml"]).exits(2).says(&["--patience soon"]);
+}
+
+#[test]
+fn what_cannot_be_read_needs_no_cluster() {
+    let folder = Folder::new().with("a.yaml", &WAITS.replace("timeline:", "timelime:"));
+    folder.run(&["scenario", "--cluster", "a.yaml"]).exits(2).prints(&["UNREAD  a.yaml:3"]);
+}

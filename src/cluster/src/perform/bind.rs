@@ -140,6 +140,9 @@ impl Inner {
             match timeout(CALL, api.get_opt(&pod.name)).await {
                 Ok(Ok(None)) => return refused(format!("{message}; the pod is gone")),
                 Ok(Ok(Some(found))) => return where_it_is(&found, pod, node, message),
+                Ok(Err(kube::Error::Api(status))) if status.code == 404 => {
+                    return refused(format!("{message}; the pod is gone"));
+                }
                 Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
                     return refused(format!("{message}; and the pod may not be read: {}", status.message));
                 }
@@ -166,4 +169,104 @@ fn where_it_is(found: &Pod, pod: &PodRef, node: &Name, message: String) -> Outco
 
 pub(super) fn pods(client: &Client, pod: &PodRef) -> Api<Pod> {
     Api::namespaced(client.clone(), &pod.namespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use krafla_engine::Input;
+    use serde_json::{Value, json};
+
+    use super::super::fake::{Asked, clients, done, refusal};
+    use super::*;
+    use crate::inbox::{Letter, inbox};
+
+    fn pod_ref() -> PodRef {
+        PodRef { uid: "u1".into(), namespace: "ns".into(), name: "p".into() }
+    }
+
+    fn pod_on(node: Option<&str>, uid: &str) -> (u16, Value) {
+        let spec = json!({ "nodeName": node, "containers": [] });
+        (200, json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p", "uid": uid }, "spec": spec }))
+    }
+
+    /// What becomes of a bind to `n1` on a server that answers so.
+    async fn outcome(answer: impl Fn(&str, &str) -> (u16, Value) + Send + Sync + 'static) -> (Outcome, Asked) {
+        let (clients, asked) = clients(answer);
+        let (mailbox, mut letters) = inbox();
+        let directory = Directory::default();
+        let binder = Binder::new(clients, directory, Outcomes(mailbox), Metrics::new(), Backlog::new(), 4);
+        binder.bind(pod_ref(), "n1".into());
+        match letters.recv().await {
+            Some(Letter::Input(input)) => match *input {
+                Input::Outcome(outcome) => (outcome, asked),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn bound() -> Outcome {
+        Outcome::Bound { pod: "u1".into() }
+    }
+
+    fn refused(message: &str) -> Outcome {
+        Outcome::BindRefused { pod: "u1".into(), message: message.to_owned() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bind_is_sent_once_to_the_binding_of_the_pod() {
+        let (is, asked) = outcome(|_, _| done()).await;
+        assert_eq!(is, bound());
+        assert_eq!(*asked.lock().expect("unpoisoned"), ["POST /api/v1/namespaces/ns/pods/p/binding"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_is_an_outcome_at_once_and_is_not_tried_again_here() {
+        for code in [403, 404, 422, 429] {
+            let (is, asked) = outcome(move |_, _| refusal(code, "no")).await;
+            assert_eq!(is, refused("no"));
+            assert_eq!(asked.lock().expect("unpoisoned").len(), 1, "{code}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_lost_answer_the_pod_says_where_it_is() {
+        let table = [
+            (500, pod_on(Some("n1"), "u1"), bound()),
+            (409, pod_on(Some("n1"), "u1"), bound()),
+            (409, pod_on(Some("n2"), "u1"), refused("lost; the pod is on node n2")),
+            (500, pod_on(None, "u1"), refused("lost")),
+            (504, pod_on(Some("n1"), "u2"), refused("lost; the pod is gone, and another has its name")),
+            (503, refusal(404, "not found"), refused("lost; the pod is gone")),
+        ];
+        for (code, found, wanted) in table {
+            let answers = found.clone();
+            let (is, _) = outcome(move |method, _| match method {
+                "POST" => refusal(code, "lost"),
+                _ => answers.clone(),
+            })
+            .await;
+            match (&is, &wanted) {
+                // An unknown outcome carries its code in the message.
+                (Outcome::BindRefused { message, .. }, Outcome::BindRefused { message: part, .. }) => {
+                    let part = part.strip_prefix("lost").unwrap_or(part);
+                    assert!(message.starts_with("lost") && message.ends_with(part), "{code}: {message}");
+                }
+                _ => assert_eq!(is, wanted, "{code} {found:?}"),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_the_server_is_away_nothing_is_guessed() {
+        let begun = Instant::now();
+        let (is, asked) = outcome(move |method, _| match method {
+            "GET" if begun.elapsed() > Duration::from_secs(20) => pod_on(Some("n1"), "u1"),
+            _ => refusal(503, "away"),
+        })
+        .await;
+        assert_eq!(is, bound());
+        let asked = asked.lock().expect("unpoisoned");
+        assert_eq!(asked.iter().filter(|one| one.starts_with("POST")).count(), 1, "{asked:?}");
+    }
 }

@@ -32,8 +32,9 @@ use crate::watch::{Identity, Kind};
 
 /// Events that wait, of each sort, at most.
 const ROOM: usize = 20_000;
-/// How long an event makes way for binds.
-const MAKE_WAY: Duration = Duration::from_millis(200);
+/// How long an event makes way for binds: one that warns, and any other. Under a steady load each writer still gets
+/// that many through.
+const MAKE_WAY: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
 const CALL: Duration = Duration::from_secs(10);
 /// Events a second, and at once.
 const RATE: (f64, u32) = (500.0, 1_000);
@@ -135,7 +136,7 @@ impl Events {
             tokio::spawn(async move {
                 let mut memory = Memory::default();
                 while let Some(notice) = inner.next(lane).await {
-                    backlog.quiet(MAKE_WAY).await;
+                    backlog.quiet(MAKE_WAY[usize::from(!notice.warning)]).await;
                     rate.turn().await;
                     inner.clients.throttle.turn().await;
                     inner.write(&mut memory, notice).await;

@@ -101,3 +101,55 @@ impl Inner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use krafla_engine::Input;
+    use serde_json::Value;
+
+    use super::super::fake::{clients, done, refusal};
+    use super::*;
+    use crate::inbox::{Letter, inbox};
+
+    async fn outcome(answer: impl Fn(&str, &str) -> (u16, Value) + Send + Sync + 'static) -> (Outcome, usize) {
+        let (clients, asked) = clients(answer);
+        let (mailbox, mut letters) = inbox();
+        let evictor = Evictor::new(clients, Outcomes(mailbox), Metrics::new(), Backlog::new());
+        evictor.evict(PodRef { uid: "u1".into(), namespace: "ns".into(), name: "p".into() });
+        match letters.recv().await {
+            Some(Letter::Input(input)) => match *input {
+                Input::Outcome(outcome) => (outcome, asked.lock().expect("unpoisoned").len()),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_disruption_budget_refuses_and_the_engine_hears_why_at_once() {
+        let why = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let (is, calls) = outcome(move |_, _| refusal(429, why)).await;
+        assert_eq!(is, Outcome::EvictRefused { pod: "u1".into(), message: why.to_owned() });
+        assert_eq!(calls, 1, "whether it is tried again the engine decides");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_gone_counts_as_evicted() {
+        let evicted = Outcome::Evicted { pod: "u1".into() };
+        assert_eq!(outcome(|_, _| done()).await.0, evicted);
+        assert_eq!(outcome(|_, _| refusal(404, "not found")).await.0, evicted);
+        let of_another = "the UID in the precondition (u1) does not match the UID in record (u2)";
+        assert_eq!(outcome(move |_, _| refusal(409, of_another)).await.0, evicted);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_answer_is_asked_for_again() {
+        let n = std::sync::atomic::AtomicUsize::new(0);
+        let (is, calls) = outcome(move |_, _| match n.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0..3 => refusal(503, "away"),
+            _ => done(),
+        })
+        .await;
+        assert_eq!((is, calls), (Outcome::Evicted { pod: "u1".into() }, 4));
+    }
+}

@@ -5,6 +5,8 @@ mod backlog;
 mod bind;
 mod events;
 mod evict;
+#[cfg(test)]
+mod fake;
 mod status;
 
 use std::time::Duration;

@@ -1,33 +1,22 @@
-//! From a scenario as written to what will happen in the world, in order of time.
+//! From a scenario as written to what will happen, in order of time: in the world, and on a cluster.
 
 use std::collections::BTreeMap;
 
-use krafla_api::{Converter, parse_duration};
+use krafla_api::{Converter, Hints, keys, parse_duration, writer};
 use krafla_model::priority::PriorityClassSpec;
 use krafla_model::resources::GPU_NAME;
-use krafla_model::{Event, Name, NodeSpec, QueueSpec, Time, quantity};
+use krafla_model::{Event, Name, NodeSpec, Time, quantity};
 use serde_json::{Value, json};
 use serde_saphyr::Spanned;
 
+use super::deed::{Deed, Target, TargetKind};
 use super::format::{
     ControllerEntry, FaultEntry, JobEntry, NodeEntry, PriorityClassEntry, QueueEntry, RoleEntry, Scenario, TaintEntry,
     TimelineEntry, TopologyEntry, Which, Written,
 };
+use super::story::Plan;
 use crate::manifest::{self, SCHEDULER_NAMES};
 use crate::world::{Controller, Fault, Happening, Life, Setup, Submission, Submitted, Verb, set_ready};
-
-/// A scenario, ready to run.
-pub(super) struct Built {
-    pub(super) setup: Setup,
-    /// In order of time; those of one time in the order of the file.
-    pub(super) happenings: Vec<(Time, Happening)>,
-    /// When the run ends, if the file says.
-    pub(super) until: Option<Time>,
-    /// When the last event of the file happens.
-    pub(super) last_event: Time,
-    /// What cannot be done as it is written, but harms nothing else.
-    pub(super) notes: Vec<String>,
-}
 
 /// A part of the file that cannot be used: where it is, if that is known, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,9 +39,14 @@ pub(super) fn at<T>(part: &Spanned<T>, name: &str, why: &str) -> Wrong {
 }
 
 /// Builds a scenario.
-pub(super) fn build(scenario: &Scenario, config_file: Option<(String, String)>) -> Result<Built, Wrong> {
-    let mut builder =
-        Builder { converter: Converter::new(), nodes: BTreeMap::new(), queues: BTreeMap::new(), notes: Vec::new() };
+pub(super) fn build(scenario: &Scenario, config_file: Option<(String, String)>) -> Result<Plan, Wrong> {
+    let mut builder = Builder {
+        converter: Converter::new(),
+        nodes: BTreeMap::new(),
+        queues: BTreeMap::new(),
+        evict_grace_ms: 0,
+        notes: Vec::new(),
+    };
     if scenario.profiles.is_some() {
         return Err("`profiles`: KubeSchedulerConfiguration is not read by this version; use `config`"
             .to_owned()
@@ -75,11 +69,12 @@ pub(super) fn build(scenario: &Scenario, config_file: Option<(String, String)>) 
     setup.bind_latency_ms = duration(&scenario.bind_latency, "bindLatency")?.unwrap_or(0);
     setup.start_latency_ms = duration(&scenario.start_latency, "startLatency")?.unwrap_or(0);
     setup.evict_grace_ms = duration(&scenario.evict_grace, "evictGrace")?.unwrap_or(0);
+    builder.evict_grace_ms = setup.evict_grace_ms;
     let own = scenario.config.as_ref().map(|text| ("config".to_owned(), text.value.clone()));
     setup.configuration = own.or(config_file);
     let until = duration(&scenario.until, "until")?.map(Time);
 
-    let mut happenings = builder.cluster(scenario)?;
+    let Both { mut happenings, mut deeds } = builder.cluster(scenario)?;
     let mut timeline: Vec<(i64, usize, &Spanned<TimelineEntry>)> = Vec::new();
     for (i, entry) in scenario.timeline.iter().enumerate() {
         let name = format!("timeline[{i}]");
@@ -91,10 +86,12 @@ pub(super) fn build(scenario: &Scenario, config_file: Option<(String, String)>) 
     for (when, i, entry) in timeline {
         last_event = Time(when);
         let what = builder.event(&entry.value).map_err(|why| at(entry, &format!("timeline[{i}]"), &why))?;
-        happenings.extend(what.into_iter().map(|(after, happening)| (Time(when) + after, happening)));
+        happenings.extend(what.happenings.into_iter().map(|(after, happening)| (Time(when) + after.0, happening)));
+        deeds.extend(what.deeds.into_iter().map(|(after, deed)| (Time(when) + after.0, deed)));
     }
     happenings.sort_by_key(|(at, _)| *at);
-    Ok(Built { setup, happenings, until, last_event, notes: builder.notes })
+    deeds.sort_by_key(|(at, _)| *at);
+    Ok(Plan { setup, happenings, deeds, until, last_event, notes: builder.notes })
 }
 
 /// Reads a duration, naming the key.
@@ -107,87 +104,126 @@ struct Builder {
     /// Nodes as they stand, so that a change can leave the rest as it is.
     nodes: BTreeMap<String, NodeEntry>,
     queues: BTreeMap<String, QueueEntry>,
+    /// Of pods that have no grace period of their own.
+    evict_grace_ms: i64,
     notes: Vec<String>,
 }
 
-type Planned = Vec<(i64, Happening)>;
+/// What one part of the file comes to: for the simulator, and for a cluster. Times count from the part's own.
+#[derive(Default)]
+struct Both {
+    happenings: Vec<(Time, Happening)>,
+    deeds: Vec<(Time, Deed)>,
+}
+
+impl Both {
+    fn of(happening: Happening, deed: Deed) -> Self {
+        Self { happenings: vec![(Time(0), happening)], deeds: vec![(Time(0), deed)] }
+    }
+
+    fn object(event: Event, manifest: Value) -> Self {
+        Self::of(object(event), Deed::Put(manifest))
+    }
+
+    fn extend(&mut self, other: Self) {
+        self.happenings.extend(other.happenings);
+        self.deeds.extend(other.deeds);
+    }
+}
 
 impl Builder {
-    fn cluster(&mut self, scenario: &Scenario) -> Result<Vec<(Time, Happening)>, Wrong> {
-        let mut events = Vec::new();
+    fn cluster(&mut self, scenario: &Scenario) -> Result<Both, Wrong> {
+        let mut all = Both::default();
         for (name, class) in &scenario.cluster.priority_classes {
-            events.push(Event::PriorityClass(priority_class(name, class)));
+            let class = priority_class(name, class);
+            let manifest = manifest_of(&writer::priority_class(&class))?;
+            all.extend(Both::object(Event::PriorityClass(class), manifest));
         }
         for name in ["root", "default"] {
             let named = scenario.cluster.queues.iter().any(|queue| queue.value.name == name);
             if !named {
-                events.push(Event::Queue(self.queue(&QueueEntry { name: name.to_owned(), ..QueueEntry::default() })?));
+                all.extend(self.queue(&QueueEntry { name: name.to_owned(), ..QueueEntry::default() })?);
             }
         }
         for (i, queue) in scenario.cluster.queues.iter().enumerate() {
-            let spec = self.queue(&queue.value).map_err(|why| at(queue, &format!("cluster.queues[{i}]"), &why))?;
-            events.push(Event::Queue(spec));
+            all.extend(self.queue(&queue.value).map_err(|why| at(queue, &format!("cluster.queues[{i}]"), &why))?);
         }
         for (i, node) in scenario.cluster.nodes.iter().enumerate() {
-            let nodes = self.new_nodes(&node.value).map_err(|why| at(node, &format!("cluster.nodes[{i}]"), &why))?;
-            events.extend(nodes.into_iter().map(Event::Node));
+            all.extend(self.new_nodes(&node.value).map_err(|why| at(node, &format!("cluster.nodes[{i}]"), &why))?);
         }
-        let mut happenings: Vec<(Time, Happening)> =
-            events.into_iter().map(|event| (Time(0), Happening::Object(Box::new(event)))).collect();
-        let manifests: Vec<Value> = scenario.cluster.manifests.iter().map(|manifest| manifest.value.clone()).collect();
+        let mut manifests = Vec::new();
         for (i, manifest) in scenario.cluster.manifests.iter().enumerate() {
             readable(&manifest.value).map_err(|why| at(manifest, &format!("cluster.manifests[{i}]"), &why))?;
+            manifests.push(manifest.value.clone());
         }
-        let assembled = manifest::assemble(&manifests, &mut self.converter);
-        self.notes.extend(assembled.problems);
-        happenings.extend(assembled.happenings);
-        Ok(happenings)
+        all.extend(self.manifests(&manifests));
+        Ok(all)
     }
 
-    fn event(&mut self, entry: &TimelineEntry) -> Result<Planned, String> {
-        let mut found: Vec<(&str, Planned)> = Vec::new();
+    fn manifests(&mut self, manifests: &[Value]) -> Both {
+        let assembled = manifest::assemble(manifests, &mut self.converter);
+        self.notes.extend(assembled.problems);
+        let objects = manifests.iter().flat_map(|manifest| match manifest.get("items").and_then(Value::as_array) {
+            Some(items) => items.clone(),
+            None => vec![manifest.clone()],
+        });
+        Both { happenings: assembled.happenings, deeds: objects.map(|object| self.put(object)).collect() }
+    }
+
+    /// An object of the file, at the time that it gives itself. A pod has the grace period of the scenario.
+    fn put(&self, mut object: Value) -> (Time, Deed) {
+        let meta = serde_json::from_value(object.get("metadata").cloned().unwrap_or_default()).unwrap_or_default();
+        let at = Hints::read(&meta).0.submit_at_ms.unwrap_or(0);
+        if object["kind"] == "Pod"
+            && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+        {
+            spec.entry("terminationGracePeriodSeconds").or_insert_with(|| json!(whole_seconds(self.evict_grace_ms)));
+        }
+        (Time(at), Deed::Put(object))
+    }
+
+    fn event(&mut self, entry: &TimelineEntry) -> Result<Both, String> {
+        let mut found: Vec<(&str, Both)> = Vec::new();
         if let Some(job) = &entry.submit {
-            found.push(("submit", vec![(0, self.submit(job)?)]));
+            found.push(("submit", self.submit(job)?));
         }
         if let Some(pod) = &entry.pod {
-            found.push(("pod", vec![(0, self.pod(pod)?)]));
+            found.push(("pod", self.pod(pod)?));
         }
         if let Some(which) = &entry.delete {
-            found.push(("delete", vec![(0, delete(which)?)]));
+            found.push(("delete", delete(which)?));
             if let Some(node) = &which.node {
                 self.nodes.remove(node);
             }
         }
         if let Some(which) = &entry.evict {
             let name = which.pod.as_deref().ok_or("`evict` names a pod: {pod: NAME}")?;
-            found
-                .push(("evict", vec![(0, Happening::EvictFrom { namespace: namespace_of(which), name: name.into() })]));
+            let happening = Happening::EvictFrom { namespace: namespace_of(which), name: name.into() };
+            found.push(("evict", Both::of(happening, Deed::Evict(target(which, TargetKind::Pod, name)))));
         }
         if let Some(which) = &entry.ungate {
-            found.push(("ungate", vec![(0, ungate(which)?)]));
+            found.push(("ungate", ungate(which)?));
         }
         if let Some(node) = &entry.node {
-            found.push(("node", vec![(0, object(Event::Node(self.changed_node(node)?)))]));
+            found.push(("node", self.changed_node(node)?));
         }
         if let Some(node) = &entry.add_node {
-            let nodes = self.new_nodes(node)?;
-            found.push(("addNode", nodes.into_iter().map(|spec| (0, object(Event::Node(spec)))).collect()));
+            found.push(("addNode", self.new_nodes(node)?));
         }
         if let Some(queue) = &entry.queue {
-            found.push(("queue", vec![(0, object(Event::Queue(self.queue(queue)?)))]));
+            found.push(("queue", self.queue(queue)?));
         }
         if let Some(manifest) = &entry.apply {
             readable(manifest)?;
-            let assembled = manifest::assemble(std::slice::from_ref(manifest), &mut self.converter);
-            self.notes.extend(assembled.problems);
-            found.push(("apply", assembled.happenings.into_iter().map(|(at, what)| (at.0, what)).collect()));
+            found.push(("apply", self.manifests(std::slice::from_ref(manifest))));
         }
         if let Some(text) = &entry.config {
             let happening = Happening::Configure { file: "config".to_owned(), text: text.clone() };
-            found.push(("config", vec![(0, happening)]));
+            found.push(("config", Both::of(happening, Deed::Configure(text.clone()))));
         }
         if let Some(entry) = &entry.fault {
-            found.push(("fault", vec![(0, Happening::Fault(fault(entry)?))]));
+            let fault = fault(entry)?;
+            found.push(("fault", Both::of(Happening::Fault(fault.clone()), Deed::Fault(fault))));
         }
         match found.len() {
             1 => Ok(found.swap_remove(0).1),
@@ -199,7 +235,7 @@ impl Builder {
         }
     }
 
-    fn new_nodes(&mut self, entry: &NodeEntry) -> Result<Vec<NodeSpec>, String> {
+    fn new_nodes(&mut self, entry: &NodeEntry) -> Result<Both, String> {
         if entry.name.is_empty() {
             return Err("a node needs a `name`".to_owned());
         }
@@ -208,32 +244,32 @@ impl Builder {
             Some(n) if n > 100_000 => return Err(format!("`count: {n}` is more than 100000")),
             Some(n) => (0..n).map(|i| format!("{}-{i}", entry.name)).collect(),
         };
-        names
-            .into_iter()
-            .map(|name| {
-                if self.nodes.contains_key(&name) {
-                    return Err(format!("there is a node `{name}` already; to change it, use node"));
-                }
-                let own = NodeEntry { name: name.clone(), count: None, ..entry.clone() };
-                let spec = self.node(&own);
-                self.nodes.insert(name, own);
-                spec
-            })
-            .collect()
+        let mut all = Both::default();
+        for name in names {
+            if self.nodes.contains_key(&name) {
+                return Err(format!("there is a node `{name}` already; to change it, use node"));
+            }
+            let own = NodeEntry { name: name.clone(), count: None, ..entry.clone() };
+            all.extend(self.node(&own)?);
+            self.nodes.insert(name, own);
+        }
+        Ok(all)
     }
 
-    fn node(&mut self, entry: &NodeEntry) -> Result<NodeSpec, String> {
+    fn node(&mut self, entry: &NodeEntry) -> Result<Both, String> {
         let node = krafla_api::json::node(node_json(entry)?)?;
         let (spec, problems) = self.converter.node(&node);
         let mut spec = spec.ok_or_else(|| one_of(&problems))?;
         if let Some(problem) = problems.first() {
             return Err(problem.message.clone());
         }
-        set_ready(&mut spec, entry.ready.unwrap_or(true));
-        Ok(spec)
+        let ready = entry.ready.unwrap_or(true);
+        set_ready(&mut spec, ready);
+        let manifest = node_manifest(&spec, ready)?;
+        Ok(Both::object(Event::Node(spec), manifest))
     }
 
-    fn changed_node(&mut self, change: &NodeEntry) -> Result<NodeSpec, String> {
+    fn changed_node(&mut self, change: &NodeEntry) -> Result<Both, String> {
         let Some(old) = self.nodes.get(&change.name) else {
             return Err(format!("there is no node `{}` to change; use addNode", change.name));
         };
@@ -254,13 +290,13 @@ impl Builder {
             images: change.images.clone().or_else(|| old.images.clone()),
             ready: change.ready.or(old.ready),
         };
-        let spec = self.node(&merged)?;
+        let both = self.node(&merged)?;
         self.nodes.insert(change.name.clone(), merged);
-        Ok(spec)
+        Ok(both)
     }
 
     /// A queue, or a change of one that exists.
-    fn queue(&mut self, change: &QueueEntry) -> Result<QueueSpec, String> {
+    fn queue(&mut self, change: &QueueEntry) -> Result<Both, String> {
         if change.name.is_empty() {
             return Err("a queue needs a `name`".to_owned());
         }
@@ -288,20 +324,22 @@ impl Builder {
         set(&mut spec, "capability", merged.capability.as_ref().map(|list| json!(list)));
         set(&mut spec, "guarantee", merged.guarantee.as_ref().map(|list| json!({ "resource": list })));
         set(&mut spec, "affinity", merged.affinity.clone());
-        let queue = json!({
+        let manifest = json!({
+            "apiVersion": VOLCANO,
+            "kind": "Queue",
             "metadata": { "name": merged.name, "annotations": merged.annotations.clone().unwrap_or_default() },
             "spec": spec,
             "status": { "state": merged.state.clone().unwrap_or_else(|| "Open".to_owned()) },
         });
-        let queue = krafla_api::json::queue(queue)?;
+        let queue = krafla_api::json::queue(manifest.clone())?;
         let (spec, problems) = self.converter.queue(&queue);
         let spec = spec.ok_or_else(|| one_of(&problems))?;
         self.notes.extend(problems.iter().map(|problem| format!("{}: {}", problem.object, problem.message)));
         self.queues.insert(change.name.clone(), merged);
-        Ok(spec)
+        Ok(Both::object(Event::Queue(spec), manifest))
     }
 
-    fn submit(&mut self, job: &JobEntry) -> Result<Happening, String> {
+    fn submit(&mut self, job: &JobEntry) -> Result<Both, String> {
         let name = job.job.as_deref().ok_or("a job needs its name: {job: NAME}")?;
         let roles: Vec<RoleEntry> = if job.roles.is_empty() {
             vec![RoleEntry {
@@ -323,32 +361,38 @@ impl Builder {
         set(&mut spec, "priorityClassName", job.priority.as_ref().map(|class| json!(class)));
         set(&mut spec, "minResources", job.min_resources.as_ref().map(|list| json!(list)));
         set(&mut spec, "networkTopology", job.topology.as_ref().map(network_topology));
-        let group = json!({
+        let manifest = json!({
+            "apiVersion": VOLCANO,
+            "kind": "PodGroup",
             "metadata": { "name": name, "namespace": namespace(job), "annotations": job.annotations, "labels": job.labels },
             "spec": spec,
         });
-        let group = krafla_api::json::pod_group(group)?;
+        let group = krafla_api::json::pod_group(manifest.clone())?;
         let (group, problems) = self.converter.pod_group(&group);
         let group = group.ok_or_else(|| one_of(&problems))?;
-        let mut pods = Vec::new();
+        let (mut pods, mut manifests) = (Vec::new(), Vec::new());
         for role in &roles {
             let names = (0..role.replicas).map(|k| match role.name.as_str() {
                 "" => format!("{name}-{k}"),
                 role => format!("{name}-{role}-{k}"),
             });
-            pods.extend(self.pods_of(job, role, names.map(Name::from).collect(), Some(name))?.0);
+            let made = self.pods_of(job, role, names.map(Name::from).collect(), Some(name))?;
+            pods.extend(made.pods);
+            manifests.extend(made.manifests);
         }
-        Ok(Happening::Submit(Box::new(Submission {
+        let happening = Happening::Submit(Box::new(Submission {
             group,
             announced: true,
             joins: false,
             goes_with_pods: false,
             pods,
             kind: String::new(),
-        })))
+        }));
+        let recreate = job.controller == ControllerEntry::Recreate;
+        Ok(Both::of(happening, Deed::Submit { group: Some(manifest), pods: manifests, recreate }))
     }
 
-    fn pod(&mut self, job: &JobEntry) -> Result<Happening, String> {
+    fn pod(&mut self, job: &JobEntry) -> Result<Both, String> {
         let name = job.name.as_deref().or(job.job.as_deref()).ok_or("a pod needs its `name`")?;
         let role = RoleEntry {
             request: job.request.clone(),
@@ -356,22 +400,27 @@ impl Builder {
             request_gpu_milli: job.request_gpu_milli,
             ..RoleEntry::default()
         };
-        let (pods, template) = self.pods_of(job, &role, vec![name.into()], None)?;
+        let Made { pods, mut manifests, template } = self.pods_of(job, &role, vec![name.into()], None)?;
         let (group, problems) = self.converter.implicit_group(&template, None);
         let mut group = group.ok_or_else(|| one_of(&problems))?;
         if let Some(queue) = &job.queue {
             group.queue = queue.into();
+            for manifest in &mut manifests {
+                manifest["metadata"]["annotations"][keys::QUEUE_NAME] = json!(queue);
+            }
         }
         // Volcano's controller makes PodGroups for pods of its own scheduler only.
         let announced = pods.iter().all(|pod| pod.ours);
-        Ok(Happening::Submit(Box::new(Submission {
+        let happening = Happening::Submit(Box::new(Submission {
             group,
             announced,
             joins: false,
             goes_with_pods: true,
             pods,
             kind: String::new(),
-        })))
+        }));
+        let recreate = job.controller == ControllerEntry::Recreate;
+        Ok(Both::of(happening, Deed::Submit { group: None, pods: manifests, recreate }))
     }
 
     /// Equal pods under these names, and the pod that they are made from.
@@ -381,9 +430,9 @@ impl Builder {
         role: &RoleEntry,
         names: Vec<Name>,
         group: Option<&str>,
-    ) -> Result<(Vec<Submitted>, k8s_openapi::api::core::v1::Pod), String> {
-        let template = pod_json(job, role, names.first().map_or("pod", |name| name.as_str()), group)?;
-        let pod = krafla_api::json::pod(template)?;
+    ) -> Result<Made, String> {
+        let manifest = pod_json(job, role, names.first().map_or("pod", |name| name.as_str()), group)?;
+        let pod = krafla_api::json::pod(manifest.clone())?;
         let (spec, problems) = self.converter.pod(&pod);
         let spec = spec.ok_or_else(|| one_of(&problems))?;
         self.notes.extend(problems.iter().map(|problem| format!("{}: {}", problem.object, problem.message)));
@@ -397,6 +446,12 @@ impl Builder {
                 ControllerEntry::Recreate => Controller::Recreate,
             },
         };
+        let mut template = manifest;
+        // Whoever plays it on a cluster knows the scheduler of pods that name none.
+        if let (None, Some(spec)) = (&job.scheduler, template["spec"].as_object_mut()) {
+            spec.remove("schedulerName");
+        }
+        let manifests = names.iter().map(|name| living(&template, name, life, self.evict_grace_ms)).collect();
         let ours = job.scheduler.as_deref().is_none_or(|name| SCHEDULER_NAMES.contains(&name));
         let pods = names
             .into_iter()
@@ -410,8 +465,47 @@ impl Builder {
                 life,
             })
             .collect();
-        Ok((pods, pod))
+        Ok(Made { pods, manifests, template: pod })
     }
+}
+
+/// Equal pods.
+struct Made {
+    pods: Vec<Submitted>,
+    manifests: Vec<Value>,
+    /// The pod that they are made from.
+    template: k8s_openapi::api::core::v1::Pod,
+}
+
+const VOLCANO: &str = "scheduling.volcano.sh/v1beta1";
+
+/// A pod of a template under its own name, with its life as a kubelet reads it.
+fn living(template: &Value, name: &Name, life: Life, evict_grace_ms: i64) -> Value {
+    let mut pod = template.clone();
+    pod["metadata"]["name"] = json!(name);
+    if let Some(ms) = life.runtime_ms {
+        pod["metadata"]["annotations"][keys::RUNTIME] = json!(format!("{ms}ms"));
+    }
+    pod["spec"]["terminationGracePeriodSeconds"] = json!(whole_seconds(life.grace_ms.unwrap_or(evict_grace_ms)));
+    pod
+}
+
+/// As an API server counts grace periods; a part of one counts as a whole one.
+fn whole_seconds(ms: i64) -> i64 {
+    (ms.max(0) + 999) / 1_000
+}
+
+fn manifest_of(object: &impl serde::Serialize) -> Result<Value, String> {
+    serde_json::to_value(object).map_err(|why| why.to_string())
+}
+
+/// A node as its kubelet and the node controller leave it.
+fn node_manifest(spec: &NodeSpec, ready: bool) -> Result<Value, String> {
+    let mut node = manifest_of(&writer::node(spec))?;
+    let (status, reason) = if ready { ("True", "KubeletReady") } else { ("False", "KubeletNotReady") };
+    let condition = json!({ "type": "Ready", "status": status, "reason": reason, "message": "the scenario says so" });
+    node["status"]["conditions"] = json!([condition]);
+    Ok(node)
 }
 
 fn object(event: Event) -> Happening {
@@ -494,6 +588,8 @@ fn pod_json(job: &JobEntry, role: &RoleEntry, name: &str, group: Option<&str>) -
     set(&mut spec, "priorityClassName", job.priority.as_ref().map(|class| json!(class)));
     set(&mut spec, "priority", role.priority.map(|priority| json!(priority)));
     Ok(json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
         "metadata": { "name": name, "namespace": namespace(job), "labels": labels, "annotations": annotations },
         "spec": spec,
     }))
@@ -581,32 +677,41 @@ fn readable(manifest: &Value) -> Result<(), String> {
     }
 }
 
-fn ungate(which: &Which) -> Result<Happening, String> {
-    let namespace = namespace_of(which);
-    match which {
-        Which { job: Some(name), pod: None, node: None, queue: None, .. } => {
-            Ok(Happening::Ungate { namespace, name: name.into(), whole_job: true })
-        }
-        Which { pod: Some(name), job: None, node: None, queue: None, .. } => {
-            Ok(Happening::Ungate { namespace, name: name.into(), whole_job: false })
-        }
-        _ => Err("`ungate` names one thing: {job: NAME} or {pod: NAME}".to_owned()),
-    }
+fn target(which: &Which, kind: TargetKind, name: &str) -> Target {
+    Target { kind, namespace: which.namespace.clone(), name: name.to_owned() }
 }
 
-fn delete(which: &Which) -> Result<Happening, String> {
+fn ungate(which: &Which) -> Result<Both, String> {
     let namespace = namespace_of(which);
-    match which {
+    let (kind, name) = match which {
+        Which { job: Some(name), pod: None, node: None, queue: None, .. } => (TargetKind::Job, name),
+        Which { pod: Some(name), job: None, node: None, queue: None, .. } => (TargetKind::Pod, name),
+        _ => return Err("`ungate` names one thing: {job: NAME} or {pod: NAME}".to_owned()),
+    };
+    let happening = Happening::Ungate { namespace, name: name.into(), whole_job: kind == TargetKind::Job };
+    Ok(Both::of(happening, Deed::Ungate(target(which, kind, name))))
+}
+
+fn delete(which: &Which) -> Result<Both, String> {
+    let namespace = namespace_of(which);
+    let (kind, name, happening) = match which {
         Which { job: Some(name), pod: None, node: None, queue: None, .. } => {
-            Ok(Happening::DeleteJob { namespace, name: name.into() })
+            (TargetKind::Job, name, Happening::DeleteJob { namespace, name: name.into() })
         }
         Which { pod: Some(name), job: None, node: None, queue: None, .. } => {
-            Ok(Happening::DeletePod { namespace, name: name.into() })
+            (TargetKind::Pod, name, Happening::DeletePod { namespace, name: name.into() })
         }
-        Which { node: Some(name), job: None, pod: None, queue: None, .. } => Ok(object(Event::NodeGone(name.into()))),
-        Which { queue: Some(name), job: None, pod: None, node: None, .. } => Ok(object(Event::QueueGone(name.into()))),
-        _ => Err("`delete` names one thing: {job: NAME}, {pod: NAME}, {node: NAME} or {queue: NAME}".to_owned()),
-    }
+        Which { node: Some(name), job: None, pod: None, queue: None, .. } => {
+            (TargetKind::Node, name, object(Event::NodeGone(name.into())))
+        }
+        Which { queue: Some(name), job: None, pod: None, node: None, .. } => {
+            (TargetKind::Queue, name, object(Event::QueueGone(name.into())))
+        }
+        _ => {
+            return Err("`delete` names one thing: {job: NAME}, {pod: NAME}, {node: NAME} or {queue: NAME}".to_owned());
+        }
+    };
+    Ok(Both::of(happening, Deed::Delete(target(which, kind, name))))
 }
 
 fn fault(entry: &FaultEntry) -> Result<Fault, String> {

@@ -19,6 +19,8 @@ pub(super) struct Scenario {
     #[serde(default)]
     #[allow(dead_code, reason = "free text for people who search the files")]
     pub(super) covers: Vec<String>,
+    /// Why it can only be played on the simulator, if so.
+    pub(super) simulator_only: Option<String>,
     pub(super) seed: Option<u64>,
     pub(super) period: Option<Spanned<Written>>,
     pub(super) until: Option<Spanned<Written>>,

@@ -2,28 +2,30 @@
 //! `scheduler.conf`, and for this project itself.
 
 mod build;
+mod deed;
 mod expect;
 mod format;
+mod simulated;
+mod stage;
+mod story;
 mod wanted;
 
 use std::fmt;
-use std::path::Path;
 
-use build::{Wrong, at};
-use expect::{Checked, When};
-use format::{Expectation, Scenario};
+use build::Wrong;
+pub use deed::{Deed, Target, TargetKind};
+pub use expect::{Checked, Expected, When};
 use krafla_engine::CycleReport;
 use krafla_framework::Registry;
 use krafla_model::Time;
-use serde_saphyr::Spanned;
+pub use stage::{About, Holder, JobFacts, PodFacts, Stage};
+pub use story::{Plan, Story};
 
 use crate::invariants;
 use crate::world::{Observer, World};
 
 /// How long a run goes on after the last event when the file says nothing, in milliseconds.
-const AFTER_LAST_EVENT_MS: i64 = 60_000;
-/// Largest scenario file, in bytes.
-const LARGEST: usize = 16 << 20;
+pub const AFTER_LAST_EVENT_MS: i64 = 60_000;
 /// Misses that are listed for one scenario; the others are counted.
 const MOST_MISSES: usize = 20;
 
@@ -65,121 +67,41 @@ impl std::error::Error for Unreadable {}
 ///
 /// It runs twice: that both runs decide the same is invariant I5.
 pub fn run(text: &str, file: &str, registry: fn() -> Registry) -> Result<Verdict, Unreadable> {
-    if text.len() > LARGEST {
-        return Err(Unreadable(format!(
-            "{file}: {} bytes are more than the {LARGEST} that a scenario may have",
-            text.len()
-        )));
-    }
-    let scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| Unreadable(place(file, &error)))?;
-    let wanted = expectations(&scenario).map_err(|wrong| wrong_at(file, &wrong))?;
-    let (verdict, first) = run_once(&scenario, file, registry, &wanted)?;
-    let (_, second) = run_once(&scenario, file, registry, &wanted)?;
-    let mut verdict = verdict;
+    let story = Story::read(text, file, registry)?;
+    let (mut verdict, first) = run_once(&story, registry)?;
+    let (_, second) = run_once(&story, registry)?;
     if first != second {
         verdict.misses.push("I5: two runs of this file decided differently".to_owned());
     }
     Ok(verdict)
 }
 
-/// A parser's error, with the file before it.
-fn place(file: &str, error: &serde_saphyr::Error) -> String {
-    let text = error.to_string();
-    match error.location() {
-        Some(at) => format!("{file}:{}:{}: {}", at.line(), at.column(), plain_words(&text)),
-        None => format!("{file}: {text}"),
-    }
-}
-
-/// What the parser says, without the place, which stands before it already, and without names of Rust types.
-fn plain_words(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(text);
-    let line = line.strip_prefix("error: ").unwrap_or(line);
-    let said = line.strip_prefix("line ").and_then(|rest| rest.split_once(": ")).map_or(line, |(_, said)| said);
-    match said {
-        "invalid u32" | "invalid u64" | "invalid u16" | "invalid u8" => "not a whole number, 0 or more".to_owned(),
-        "invalid i32" => "not a whole number".to_owned(),
-        "invalid bool" => "neither `true` nor `false`".to_owned(),
-        "expected sequence start" => "a list is wanted here: [...] or lines that begin with `-`".to_owned(),
-        "expected mapping start" => "keys with values are wanted here: {key: value}".to_owned(),
-        _ => said.split(", set DuplicateKeyPolicy").next().unwrap_or(said).to_owned(),
-    }
-}
-
-fn wrong_at(file: &str, wrong: &Wrong) -> Unreadable {
-    Unreadable(match wrong.at {
-        Some((line, column)) => format!("{file}:{line}:{column}: {}", wrong.why),
-        None => format!("{file}: {}", wrong.why),
-    })
-}
-
-/// An expectation with its time and its number.
-type Numbered<'a> = (When, usize, &'a Spanned<Expectation>);
-
-fn expectations(scenario: &Scenario) -> Result<Vec<Numbered<'_>>, Wrong> {
-    let mut wanted = Vec::new();
-    for (i, expectation) in scenario.expect.iter().enumerate() {
-        let wrong = |why: &str| at(expectation, &format!("expect[{i}]"), why);
-        let when = expect::when(&expectation.value).map_err(|why| wrong(&why))?;
-        if expect::asks_nothing(&expectation.value) {
-            return Err(wrong("says nothing that must hold; see the table of keys in the scenario format"));
-        }
-        wanted.push((when, i, expectation));
-    }
-    wanted.sort_by_key(|(when, i, _)| (*when, *i));
-    Ok(wanted)
-}
-
-fn run_once(
-    scenario: &Scenario,
-    file: &str,
-    registry: fn() -> Registry,
-    wanted: &[Numbered<'_>],
-) -> Result<(Verdict, Vec<String>), Unreadable> {
-    let unreadable = |why: String| Unreadable(format!("{file}: {why}"));
-    let config_file = match &scenario.config_file {
-        None => None,
-        Some(path) => {
-            let beside = Path::new(file).parent().unwrap_or(Path::new(".")).join(path);
-            let text = std::fs::read_to_string(&beside)
-                .map_err(|why| unreadable(format!("configFile {}: {why}", beside.display())))?;
-            Some((path.clone(), text))
-        }
-    };
-    let built = build::build(scenario, config_file).map_err(|wrong| wrong_at(file, &wrong))?;
-    if let Some((name, text)) = &built.setup.configuration {
-        // A scenario is about a configuration that works; one that does not is a mistake of the file.
-        krafla_engine::Configuration::read(text, name, &registry()).map_err(|problems| {
-            let why = problems.join("\n");
-            let wrong = scenario.config.as_ref().map(|config| at(config, "config", &why));
-            wrong_at(file, &wrong.unwrap_or_else(|| format!("configFile: {why}").into()))
-        })?;
-    }
-    let mut world = World::new(built.setup.clone(), registry);
+fn run_once(story: &Story, registry: fn() -> Registry) -> Result<(Verdict, Vec<String>), Unreadable> {
+    let built = story.plan()?;
+    let wanted = story.expectations();
+    let mut world = World::new(built.setup, registry);
     let until = built.until;
     let last = built.last_event;
     for (at, happening) in built.happenings {
         world.plan(at, happening);
     }
-    let standing = wanted.iter().filter_map(|(when, index, expectation)| match when {
-        When::Always(from) => Some(Standing { from: *from, index: *index, expectation, unseen: Some(String::new()) }),
+    let standing = wanted.iter().filter_map(|expected| match expected.when() {
+        When::Always(from) => Some(Standing { from, expected, unseen: Some(String::new()) }),
         _ => None,
     });
     let mut watch = Watch { always: standing.collect(), ..Watch::default() };
-    watch.verdict.name = scenario.scenario.clone();
+    watch.verdict.name = story.name().to_owned();
     watch.verdict.notes = built.notes;
-    for (when, i, expectation) in wanted {
-        if let When::At(at) = when {
-            world.run_until(*at, &mut watch);
-            watch.check(&world, *i, expectation);
+    for expected in wanted {
+        if let When::At(at) = expected.when() {
+            world.run_until(at, &mut watch);
+            watch.check(&world, expected);
         }
     }
     let end = until.unwrap_or(world.now().max(last) + AFTER_LAST_EVENT_MS);
     world.run_until(end, &mut watch);
-    for (when, i, expectation) in wanted {
-        if *when == When::End {
-            watch.check(&world, *i, expectation);
-        }
+    for expected in wanted.iter().filter(|expected| expected.when() == When::End) {
+        watch.check(&world, expected);
     }
     for standing in std::mem::take(&mut watch.always) {
         if let Some(missing) = standing.unseen {
@@ -188,14 +110,14 @@ fn run_once(
             } else {
                 format!("{missing}, and never was")
             };
-            watch.miss(format!("{}: {why}", describe(standing.index, standing.expectation)));
+            watch.miss(format!("{}: {why}", standing.expected));
         }
     }
     if world.engine().panics() > 0 {
         watch.verdict.misses.push(format!("{} sessions panicked", world.engine().panics()));
     }
     if let Some(wrong) = watch.unreadable {
-        return Err(wrong_at(file, &wrong));
+        return Err(story.wrong(&wrong));
     }
     let Watch { mut verdict, decisions, more, .. } = watch;
     if more > 0 {
@@ -219,43 +141,42 @@ struct Watch<'a> {
 #[derive(Clone)]
 struct Standing<'a> {
     from: Time,
-    index: usize,
-    expectation: &'a Spanned<Expectation>,
+    expected: &'a Expected,
     /// That the object is not there, as long as it never was.
     unseen: Option<String>,
 }
 
 impl Watch<'_> {
-    fn check(&mut self, world: &World, index: usize, expectation: &Spanned<Expectation>) {
+    fn check(&mut self, world: &World, expected: &Expected) {
         self.verdict.checks += 1;
-        match expect::check(world, &expectation.value) {
-            Ok(Checked::Misses(misses)) => self.missed(world, index, expectation, misses),
-            Ok(Checked::Missing(missing)) => self.missed(world, index, expectation, vec![missing]),
-            Err(why) => self.cannot_be_checked(index, expectation, &why),
+        match expected.check(world) {
+            Ok(Checked::Misses(misses)) => self.missed(world, expected, misses),
+            Ok(Checked::Missing(missing)) => self.missed(world, expected, vec![missing]),
+            Err(why) => self.cannot_be_checked(expected, &why),
         }
     }
 
     fn check_standing(&mut self, world: &World, standing: &mut Standing<'_>) {
-        match expect::check(world, &standing.expectation.value) {
+        match standing.expected.check(world) {
             Ok(Checked::Missing(missing)) if standing.unseen.is_some() => standing.unseen = Some(missing),
             Ok(Checked::Missing(_)) => {}
             Ok(Checked::Misses(misses)) => {
                 self.verdict.checks += 1;
                 standing.unseen = None;
-                self.missed(world, standing.index, standing.expectation, misses);
+                self.missed(world, standing.expected, misses);
             }
-            Err(why) => self.cannot_be_checked(standing.index, standing.expectation, &why),
+            Err(why) => self.cannot_be_checked(standing.expected, &why),
         }
     }
 
-    fn missed(&mut self, world: &World, index: usize, expectation: &Spanned<Expectation>, misses: Vec<String>) {
+    fn missed(&mut self, world: &World, expected: &Expected, misses: Vec<String>) {
         for miss in misses {
-            self.miss(format!("at {}, {}: {miss}", world.now(), describe(index, expectation)));
+            self.miss(format!("at {}, {expected}: {miss}", world.now()));
         }
     }
 
-    fn cannot_be_checked(&mut self, index: usize, expectation: &Spanned<Expectation>, why: &str) {
-        self.unreadable.get_or_insert_with(|| at(expectation, &format!("expect[{index}]"), why));
+    fn cannot_be_checked(&mut self, expected: &Expected, why: &str) {
+        self.unreadable.get_or_insert_with(|| expected.wrong(why));
     }
 
     fn miss(&mut self, text: String) {
@@ -290,17 +211,4 @@ impl Observer for Watch<'_> {
             });
         }
     }
-}
-
-/// Which expectation it is: its line, its number, and the object that it is about.
-fn describe(index: usize, expectation: &Spanned<Expectation>) -> String {
-    let (line, expectation) = (expectation.referenced.line(), &expectation.value);
-    let named = [
-        ("job", expectation.job.as_deref()),
-        ("pod", expectation.pod.as_deref()),
-        ("queue", expectation.queue.as_deref()),
-        ("node", expectation.node.as_ref().and_then(|node| node.as_deref()).filter(|_| expectation.pod.is_none())),
-    ];
-    let of = named.iter().find_map(|(kind, name)| Some(format!(" {kind} {}", (*name)?))).unwrap_or_default();
-    format!("line {line}, expect[{index}]{of}")
 }

@@ -1,0 +1,159 @@
+//! Pods.
+
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use krafla_model::labels::{NodeSelectorTerm, Test};
+use krafla_model::pod::HostPort;
+use krafla_model::resources::GPU_NAME;
+use krafla_model::taints::{Effect, Match, Toleration};
+use krafla_model::{Amounts, Name, PodPhase, PodShape, PodSpec};
+
+use super::{amounts, annotations, condition, list, map, text, time};
+use crate::keys;
+
+/// Writes a pod. Its priority stands in `spec.priority`.
+pub fn pod(pod: &PodSpec) -> core::Pod {
+    let shape = &*pod.shape;
+    core::Pod {
+        metadata: ObjectMeta {
+            name: text(&pod.name),
+            namespace: text(&shape.namespace),
+            uid: text(&pod.uid),
+            creation_timestamp: time(pod.created),
+            deletion_timestamp: if pod.deleting { time(pod.created) } else { None },
+            labels: map(&shape.labels),
+            annotations: annotations([
+                (keys::GROUP_NAME, pod.group.as_ref().map(ToString::to_string)),
+                (keys::TASK_SPEC, text(&shape.role)),
+                (keys::PREEMPTABLE, shape.protected.then(|| "false".to_owned())),
+                (keys::GPU_MILLI, (shape.gpu_share_milli > 0).then(|| shape.gpu_share_milli.to_string())),
+            ]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(core::PodSpec {
+            containers: containers(shape),
+            node_name: pod.node.as_ref().and_then(text),
+            node_selector: map(&shape.node_selector),
+            affinity: affinity(shape),
+            tolerations: list(shape.tolerations.iter().map(toleration).collect()),
+            scheduling_gates: list(
+                pod.gates.iter().map(|gate| core::PodSchedulingGate { name: gate.to_string() }).collect(),
+            ),
+            priority: Some(pod.priority),
+            priority_class_name: text(&shape.priority_class),
+            preemption_policy: shape.never_preempts.then(|| "Never".to_owned()),
+            ..core::PodSpec::default()
+        }),
+        status: Some(core::PodStatus {
+            phase: Some(phase(pod.phase).to_owned()),
+            nominated_node_name: pod.nominated.as_ref().and_then(text),
+            ..core::PodStatus::default()
+        }),
+    }
+}
+
+fn phase(phase: PodPhase) -> &'static str {
+    match phase {
+        PodPhase::Pending => "Pending",
+        PodPhase::Running => "Running",
+        PodPhase::Succeeded => "Succeeded",
+        PodPhase::Failed => "Failed",
+        PodPhase::Unknown => "Unknown",
+    }
+}
+
+/// A container an image; the first has the request and the ports.
+fn containers(shape: &PodShape) -> Vec<core::Container> {
+    let images = shape.images.iter().map(Some).chain(std::iter::repeat(None));
+    images
+        .take(shape.images.len().max(1))
+        .enumerate()
+        .map(|(i, image)| core::Container {
+            name: format!("c{i}"),
+            image: image.map(ToString::to_string),
+            resources: if i == 0 { resources(shape) } else { None },
+            ports: if i == 0 { list(shape.host_ports.iter().map(port).collect()) } else { None },
+            ..core::Container::default()
+        })
+        .collect()
+}
+
+/// An API server wants a limit for what cannot be shared out beyond what there is.
+fn resources(shape: &PodShape) -> Option<core::ResourceRequirements> {
+    let mut own = Amounts::default();
+    // A share of a device is said by its annotation alone.
+    for (resource, amount) in shape.request.iter().filter(|(name, _)| **name != GPU_NAME || shape.gpu_share_milli == 0)
+    {
+        own.set_amount(resource, amount);
+    }
+    let requests = amounts(&own);
+    let limits = requests.iter().filter(|(name, _)| name.contains('/') || name.starts_with("hugepages-"));
+    let limits: super::ResourceList = limits.map(|(name, amount)| (name.clone(), amount.clone())).collect();
+    (!requests.is_empty()).then(|| core::ResourceRequirements {
+        limits: Some(limits).filter(|limits| !limits.is_empty()),
+        requests: Some(requests),
+        ..core::ResourceRequirements::default()
+    })
+}
+
+fn port(port: &HostPort) -> core::ContainerPort {
+    core::ContainerPort {
+        container_port: i32::from(port.port),
+        host_port: Some(i32::from(port.port)),
+        host_ip: text(&port.ip),
+        protocol: text(&port.protocol),
+        ..core::ContainerPort::default()
+    }
+}
+
+fn affinity(shape: &PodShape) -> Option<core::Affinity> {
+    let required = shape
+        .required_affinity
+        .as_ref()
+        .map(|terms| core::NodeSelector { node_selector_terms: terms.iter().map(term).collect() });
+    let preferred = shape.preferred_affinity.iter();
+    let preferred =
+        preferred.map(|(weight, one)| core::PreferredSchedulingTerm { weight: *weight, preference: term(one) });
+    let preferred = list(preferred.collect());
+    (required.is_some() || preferred.is_some()).then(|| core::Affinity {
+        node_affinity: Some(core::NodeAffinity {
+            required_during_scheduling_ignored_during_execution: required,
+            preferred_during_scheduling_ignored_during_execution: preferred,
+        }),
+        ..core::Affinity::default()
+    })
+}
+
+fn term(term: &NodeSelectorTerm) -> core::NodeSelectorTerm {
+    let requirement = |key: &Name, test: &Test| {
+        let (operator, values) = condition(test);
+        core::NodeSelectorRequirement { key: key.to_string(), operator: operator.to_owned(), values }
+    };
+    let name = Name::from("metadata.name");
+    core::NodeSelectorTerm {
+        match_expressions: list(term.labels.iter().map(|one| requirement(&one.key, &one.test)).collect()),
+        match_fields: list(term.name.iter().map(|test| requirement(&name, test)).collect()),
+    }
+}
+
+fn toleration(toleration: &Toleration) -> core::Toleration {
+    let (operator, value) = match &toleration.test {
+        Match::Exists => ("Exists", None),
+        Match::Equal(value) => ("Equal", text(value)),
+    };
+    core::Toleration {
+        key: toleration.key.as_ref().map(ToString::to_string),
+        operator: Some(operator.to_owned()),
+        value,
+        effect: toleration.effect.map(|one| effect(one).to_owned()),
+        ..core::Toleration::default()
+    }
+}
+
+pub(super) fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::NoSchedule => "NoSchedule",
+        Effect::PreferNoSchedule => "PreferNoSchedule",
+        Effect::NoExecute => "NoExecute",
+    }
+}

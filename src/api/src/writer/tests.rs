@@ -1,0 +1,306 @@
+//! The law: reading what was written gives the same value.
+
+use std::sync::Arc;
+
+use krafla_model::job::JobPhase;
+use krafla_model::labels::{NodeSelectorTerm, Selector};
+use krafla_model::pod::HostPort;
+use krafla_model::priority::PriorityClassSpec;
+use krafla_model::queue::{NodeGroupAffinity, QueueState};
+use krafla_model::resources::GPU_NAME;
+use krafla_model::subgroup::{NetworkTopology, SubGroupPolicy, TopologyMode};
+use krafla_model::taints::{Effect, Match, Taint, Toleration};
+use krafla_model::{NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, QuotaSpec};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::*;
+use crate::Converter;
+
+fn name() -> impl Strategy<Value = Name> {
+    "[a-z][a-z0-9]{0,5}".prop_map(Name::from)
+}
+
+fn perhaps() -> impl Strategy<Value = Name> {
+    prop_oneof![Just(Name::default()), name()]
+}
+
+/// As an API server keeps it.
+fn seconds() -> impl Strategy<Value = Time> {
+    (0..4_000_000_000_i64).prop_map(|s| Time(s * 1_000))
+}
+
+fn labels() -> impl Strategy<Value = Labels> {
+    btree_map(name(), perhaps(), 0..3).prop_map(Labels::from_iter)
+}
+
+fn some_of(names: &'static [&'static str], least: i64) -> impl Strategy<Value = Amounts> {
+    btree_map(select(names), least..=quantity::MAX_AMOUNT, 0..4)
+        .prop_map(|all| all.into_iter().fold(Amounts::default(), |sum, (name, amount)| sum.with(name, amount)))
+}
+
+const OF_NODES: &[&str] = &["cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi", GPU_NAME, "example.com/x"];
+const OF_PODS: &[&str] = &["cpu", "memory", "ephemeral-storage", "hugepages-2Mi", GPU_NAME, "example.com/x"];
+const OF_QUOTAS: &[&str] = &["cpu", "pods", "requests.cpu", "limits.memory", "count/pods", "requests.nvidia.com/gpu"];
+
+fn set_test() -> impl Strategy<Value = Test> {
+    prop_oneof![vec(name(), 1..3).prop_map(Test::In), vec(name(), 1..3).prop_map(Test::NotIn)]
+}
+
+fn label_test() -> impl Strategy<Value = Test> {
+    prop_oneof![set_test(), Just(Test::Exists), Just(Test::DoesNotExist)]
+}
+
+fn requirement(test: impl Strategy<Value = Test>) -> impl Strategy<Value = Requirement> {
+    (name(), test).prop_map(|(key, test)| Requirement { key, test })
+}
+
+fn term(least: usize) -> impl Strategy<Value = NodeSelectorTerm> {
+    let any = prop_oneof![label_test(), any::<i64>().prop_map(Test::Gt), any::<i64>().prop_map(Test::Lt)];
+    (vec(requirement(any), least..3), vec(set_test(), 0..2))
+        .prop_map(|(labels, name)| NodeSelectorTerm { labels, name })
+}
+
+fn an_effect() -> impl Strategy<Value = Effect> {
+    select(&[Effect::NoSchedule, Effect::PreferNoSchedule, Effect::NoExecute][..])
+}
+
+fn a_toleration() -> impl Strategy<Value = Toleration> {
+    let test = prop_oneof![Just(Match::Exists), perhaps().prop_map(Match::Equal)];
+    let with_key = (name(), test).prop_map(|(key, test)| (Some(key), test));
+    let (any_key, effect) = (Just((None, Match::Exists)), option::of(an_effect()));
+    (prop_oneof![with_key, any_key], effect).prop_map(|((key, test), effect)| Toleration { key, test, effect })
+}
+
+fn a_port() -> impl Strategy<Value = HostPort> {
+    let protocol = select(&["TCP", "UDP", "SCTP"][..]).prop_map(Name::from);
+    let ip = select(&["", "10.0.0.1"][..]).prop_map(Name::from);
+    (ip, protocol, 1..=u16::MAX).prop_map(|(ip, protocol, port)| HostPort { ip, protocol, port })
+}
+
+fn a_shape() -> impl Strategy<Value = PodShape> {
+    let image = ("[a-z]{1,3}", 0..3).prop_map(|(name, tag)| Name::from(format!("reg:5000/{name}:{tag}")));
+    let images = vec(image, 0..3).prop_map(|mut images| {
+        images.sort();
+        images
+    });
+    let ports = btree_set(a_port(), 0..3).prop_map(|ports| ports.into_iter().collect::<Vec<_>>());
+    let share = prop_oneof![Just(0_u16), 1..=999_u16];
+    (
+        (name(), labels(), some_of(OF_PODS, 1), perhaps(), labels()),
+        (option::of(vec(term(0), 0..3)), vec((1..=100, term(1)), 0..3), vec(a_toleration(), 0..3)),
+        (ports, images, share, any::<bool>(), any::<bool>(), perhaps()),
+    )
+        .prop_map(|(own, places, rest)| {
+            let (namespace, labels, mut request, role, node_selector) = own;
+            let (required_affinity, preferred_affinity, tolerations) = places;
+            let (host_ports, images, gpu_share_milli, protected, never_preempts, priority_class) = rest;
+            if gpu_share_milli > 0 {
+                request.set_amount(&GPU_NAME.into(), i64::from(gpu_share_milli));
+            }
+            PodShape {
+                namespace,
+                labels,
+                request,
+                role,
+                node_selector,
+                required_affinity,
+                preferred_affinity,
+                tolerations,
+                host_ports,
+                images,
+                gpu_share_milli,
+                protected,
+                never_preempts,
+                priority_class,
+            }
+        })
+}
+
+fn a_pod() -> impl Strategy<Value = PodSpec> {
+    let phases = [PodPhase::Pending, PodPhase::Running, PodPhase::Succeeded, PodPhase::Failed, PodPhase::Unknown];
+    (
+        (name(), name(), option::of(name()), a_shape(), seconds(), any::<i32>()),
+        (vec(name(), 0..3), option::of(name()), option::of(name()), select(phases.to_vec()), any::<bool>()),
+    )
+        .prop_map(|((uid, name, group, shape, created, priority), (gates, node, nominated, phase, deleting))| {
+            PodSpec {
+                uid,
+                name,
+                group,
+                shape: Arc::new(shape),
+                created,
+                priority,
+                gates,
+                node,
+                nominated,
+                phase,
+                deleting,
+            }
+        })
+}
+
+fn a_topology() -> impl Strategy<Value = NetworkTopology> {
+    let mode = select(&[TopologyMode::Hard, TopologyMode::Soft][..]);
+    let tier = prop_oneof![
+        Just((None, None)),
+        any::<u32>().prop_map(|tier| (Some(tier), None)),
+        name().prop_map(|name| (None, Some(name))),
+    ];
+    (mode, tier).prop_map(|(mode, (highest_tier, highest_tier_name))| NetworkTopology {
+        mode,
+        highest_tier,
+        highest_tier_name,
+    })
+}
+
+fn a_sub_group() -> impl Strategy<Value = SubGroupPolicy> {
+    let selector = vec(requirement(label_test()), 0..3).prop_map(Selector);
+    (perhaps(), option::of(a_topology()), any::<u32>(), any::<u32>(), option::of(selector), vec(name(), 0..3)).prop_map(
+        |(name, topology, size, min_sub_groups, selector, match_label_keys)| SubGroupPolicy {
+            name,
+            topology,
+            size,
+            min_sub_groups,
+            selector,
+            match_label_keys,
+        },
+    )
+}
+
+fn a_group() -> impl Strategy<Value = PodGroupSpec> {
+    let phases =
+        [JobPhase::Pending, JobPhase::Inqueue, JobPhase::Running, JobPhase::Unknown, JobPhase::Completed].to_vec();
+    let roles = btree_map(name(), any::<u32>(), 0..3).prop_map(|roles| roles.into_iter().collect::<Vec<_>>());
+    (
+        (name(), name(), name(), name(), seconds(), perhaps(), any::<u32>(), roles),
+        (option::of(some_of(OF_QUOTAS, 0)), option::of(a_topology()), vec(a_sub_group(), 0..3), select(phases)),
+        (option::of(1..1_000_000_000_i64), 1..=u32::MAX, option::of(any::<bool>())),
+    )
+        .prop_map(|(own, wants, rest)| {
+            let (uid, namespace, name, queue, created, priority_class, min_member, min_task_member) = own;
+            let (min_resources, topology, sub_groups, phase) = wants;
+            let (sla_waiting_ms, weight, preemptable) = rest;
+            PodGroupSpec {
+                uid,
+                namespace,
+                name,
+                queue,
+                created,
+                priority_class,
+                min_member,
+                min_task_member,
+                min_resources,
+                topology,
+                sub_groups,
+                phase,
+                sla_waiting_ms,
+                weight,
+                preemptable,
+            }
+        })
+}
+
+fn a_node() -> impl Strategy<Value = NodeSpec> {
+    let taint = (name(), perhaps(), an_effect()).prop_map(|(key, value, effect)| Taint { key, value, effect });
+    let images = btree_map("[a-z]{1,3}:[0-9]", 0..i64::MAX, 0..3)
+        .prop_map(|images| images.into_iter().map(|(name, size)| (Name::from(name), size)).collect::<Vec<_>>());
+    (name(), labels(), vec(taint, 0..3), any::<bool>(), some_of(OF_NODES, 0), images, any::<u8>()).prop_map(
+        |(name, labels, taints, unschedulable, allocatable, images, gpu_devices)| NodeSpec {
+            name,
+            labels,
+            taints,
+            unschedulable,
+            allocatable,
+            images,
+            gpu_devices,
+        },
+    )
+}
+
+fn a_queue() -> impl Strategy<Value = QueueSpec> {
+    let states = [QueueState::Open, QueueState::Closing, QueueState::Closed, QueueState::Unknown].to_vec();
+    let names = || vec(name(), 0..3);
+    let groups =
+        (names(), names(), names(), names()).prop_map(|(required, preferred, anti_required, anti_preferred)| {
+            NodeGroupAffinity { required, preferred, anti_required, anti_preferred }
+        });
+    let limits = btree_map(name(), some_of(OF_NODES, 0), 0..3).prop_map(|all| all.into_iter().collect::<Vec<_>>());
+    (
+        (name(), seconds(), 1..=65_535_u32, perhaps(), any::<i32>(), any::<bool>(), select(states)),
+        (some_of(OF_NODES, 0), some_of(OF_NODES, 0), some_of(OF_NODES, 0), option::of(groups), limits),
+    )
+        .prop_map(|(own, amounts)| {
+            let (name, created, weight, parent, priority, reclaimable, state) = own;
+            let (capability, deserved, guarantee, node_groups, node_group_limits) = amounts;
+            QueueSpec {
+                name,
+                created,
+                weight,
+                parent,
+                priority,
+                reclaimable,
+                state,
+                capability,
+                deserved,
+                guarantee,
+                node_groups,
+                node_group_limits,
+                node_group_limits_error: None,
+            }
+        })
+}
+
+/// Through the text that goes to an API server, too.
+fn sent<T: serde::Serialize + serde::de::DeserializeOwned>(object: T) -> T {
+    let text = serde_json::to_string(&object).expect("written");
+    serde_json::from_str(&text).expect("read")
+}
+
+proptest! {
+    #[test]
+    fn pods_come_back(spec in a_pod()) {
+        let (read, problems) = Converter::new().pod(&sent(pod(&spec)));
+        prop_assert_eq!(problems, vec![]);
+        // A pod is compared by what it is written as: it has no equality of its own.
+        let read = read.map(|read| (serde_json::to_value(&read), read.shape));
+        prop_assert_eq!(format!("{read:?}"), format!("{:?}", Some((serde_json::to_value(&spec), &spec.shape))));
+    }
+
+    #[test]
+    fn pod_groups_come_back(spec in a_group()) {
+        prop_assert_eq!(Converter::new().pod_group(&sent(pod_group(&spec))).0, Some(spec));
+    }
+
+    #[test]
+    fn nodes_come_back(spec in a_node()) {
+        prop_assert_eq!(Converter::new().node(&sent(node(&spec))), (Some(spec), vec![]));
+    }
+
+    #[test]
+    fn queues_come_back(spec in a_queue()) {
+        prop_assert_eq!(Converter::new().queue(&sent(queue(&spec))), (Some(spec), vec![]));
+    }
+
+    #[test]
+    fn priority_classes_come_back(name in name(), value in any::<i32>(), global_default in any::<bool>(), preempts in any::<bool>()) {
+        let spec = PriorityClassSpec { name, value, global_default, preempts };
+        prop_assert_eq!(Converter::new().priority_class(&sent(priority_class(&spec))), (Some(spec), vec![]));
+    }
+
+    #[test]
+    fn quotas_come_back(namespace in name(), name in name(), hard in some_of(OF_QUOTAS, 0), used in some_of(OF_QUOTAS, 0)) {
+        let spec = QuotaSpec { namespace, name, hard, used };
+        prop_assert_eq!(Converter::new().quota(&sent(quota(&spec))), (Some(spec), vec![]));
+    }
+}
+
+#[test]
+fn limits_that_could_not_be_read_cannot_be_read_again() {
+    let spec =
+        QueueSpec { name: "q".into(), node_group_limits_error: Some("no JSON".to_owned()), ..QueueSpec::default() };
+    let (read, _) = Converter::new().queue(&queue(&spec));
+    assert!(read.is_some_and(|read| read.node_group_limits_error.is_some()));
+}

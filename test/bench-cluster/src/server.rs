@@ -1,0 +1,198 @@
+//! An API server with objects on it, and the scheduler beside it.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use krafla_cluster::Access;
+use krafla_sandbox::{Assets, ControlPlane, Options, node};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Objects created at once.
+const AT_ONCE: usize = 64;
+
+/// A fresh control plane without controllers.
+pub(crate) struct Server {
+    pub(crate) control_plane: ControlPlane,
+    pub(crate) client: Client,
+}
+
+impl Server {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        let assets = Assets::find()?;
+        let control_plane = ControlPlane::start(&assets, Options::new().no_controllers()).await?;
+        // The client that Krafla has: no retries of its own.
+        let access = Access { kubeconfig: Some(control_plane.kubeconfig().to_owned()), ..Access::default() };
+        let client = access.clients().await?.calls;
+        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        for crd in krafla_api::definitions() {
+            crds.create(&PostParams::default(), &crd).await?;
+        }
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let namespace = serde_json::from_value(json!({ "metadata": { "name": "volcano-system" } }))?;
+        namespaces.create(&PostParams::default(), &namespace).await?;
+        let server = Self { control_plane, client };
+        server.until_groups_are_known().await?;
+        Ok(server)
+    }
+
+    async fn until_groups_are_known(&self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while let Err(error) = self.pod_groups().list(&Default::default()).await {
+            if begun.elapsed() > Duration::from_secs(30) {
+                bail!("the custom resources are not served: {error}");
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
+    }
+
+    fn pod_groups(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("scheduling.volcano.sh", "v1beta1", "PodGroup");
+        Api::default_namespaced_with(self.client.clone(), &ApiResource::from_gvk(&kind))
+    }
+
+    pub(crate) async fn make_nodes(&self, n: usize) -> anyhow::Result<()> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let calls = stream::iter(0..n).map(|i| {
+            let (api, node) = (api.clone(), node(&format!("node-{i}"), "32", "128Gi").build());
+            async move { api.create(&PostParams::default(), &node).await }
+        });
+        calls.buffer_unordered(AT_ONCE).try_for_each(async |_| Ok(())).await.context("nodes")
+    }
+
+    pub(crate) async fn make_groups(&self, n: usize, size: usize) -> anyhow::Result<()> {
+        let api = self.pod_groups();
+        for i in 0..n {
+            let object = json!({
+                "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+                "metadata": { "name": format!("gang-{i}") }, "spec": { "minMember": size },
+            });
+            api.create(&PostParams::default(), &serde_json::from_value(object)?).await.context("a podgroup")?;
+        }
+        Ok(())
+    }
+
+    /// Makes `n` pods in gangs of `size`; `node` says where one is already.
+    pub(crate) async fn make_pods(
+        &self,
+        n: usize,
+        size: usize,
+        node: impl Fn(usize) -> Option<String>,
+    ) -> anyhow::Result<()> {
+        let api: Api<Pod> = Api::default_namespaced(self.client.clone());
+        let calls = stream::iter(0..n).map(|i| {
+            let (api, pod) = (api.clone(), pod(i, size, node(i)));
+            async move { api.create(&PostParams::default(), &pod?).await.context("a pod") }
+        });
+        calls.buffer_unordered(AT_ONCE).try_for_each(async |_| Ok(())).await
+    }
+}
+
+pub(crate) fn pod_name(i: usize) -> String {
+    format!("pod-{i}")
+}
+
+/// A pod as a training job has it: some environment, volumes of its own, and so on.
+fn pod(i: usize, size: usize, node: Option<String>) -> serde_json::Result<Pod> {
+    serde_json::from_value(json!({
+        "metadata": {
+            "name": pod_name(i),
+            "labels": { "app": "train", "job": format!("gang-{}", i / size) },
+            "annotations": { "scheduling.k8s.io/group-name": format!("gang-{}", i / size) },
+        },
+        "spec": {
+            "schedulerName": "volcano",
+            "nodeName": node,
+            "restartPolicy": "Never",
+            "containers": [{
+                "name": "main",
+                "image": "registry.example.com/train:1",
+                "command": ["python", "train.py", "--epochs", "10"],
+                "env": [{ "name": "RANK", "value": i.to_string() }, { "name": "WORLD_SIZE", "value": size.to_string() }],
+                "resources": { "requests": { "cpu": "1", "memory": "1Gi" } },
+            }],
+        },
+    }))
+}
+
+/// The scheduler, as a process.
+pub(crate) struct Scheduler {
+    child: Child,
+    port: u16,
+    pub(crate) begun: Instant,
+}
+
+impl Scheduler {
+    pub(crate) fn start(program: &Path, server: &Server, binds_at_once: usize) -> anyhow::Result<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let sockets = server.control_plane.folder().join("sockets");
+        let begun = Instant::now();
+        let child = Command::new(program)
+            .arg("schedule")
+            .arg("--kubeconfig")
+            .arg(server.control_plane.kubeconfig())
+            .args(["--leader-elect=false", "--enable-metrics", "--kube-api-qps=0"])
+            .arg(format!("--binds-at-once={binds_at_once}"))
+            .arg(format!("--listen-address=127.0.0.1:{port}"))
+            .env("DEBUG_SOCKET_DIR", sockets)
+            .env("KRAFLA_LOG", "warn")
+            .stdout(Stdio::null())
+            .spawn()
+            .with_context(|| {
+                format!("{}: cannot be run; build it, or name another with --krafla", program.display())
+            })?;
+        Ok(Self { child, port, begun })
+    }
+
+    /// Pods that it has bound.
+    pub(crate) async fn bound(&self) -> u64 {
+        let text = self.page().await.unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("krafla_binds_total{result=\"bound\"} "));
+        line.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
+    }
+
+    async fn page(&self) -> std::io::Result<String> {
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    /// Processor time that it has used.
+    pub(crate) fn cpu(&self) -> Duration {
+        cpu_of(&self.child.id().to_string())
+    }
+
+    /// The most memory that it has held, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Processor time of a process, or of `self`.
+pub(crate) fn cpu_of(pid: &str) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let field = |i: usize| after_name.split_whitespace().nth(i).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+    // Fields 14 and 15 of the line, in hundredths of a second on Linux.
+    Duration::from_millis((field(11) + field(12)) * 10)
+}
