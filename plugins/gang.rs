@@ -116,7 +116,11 @@ impl SessionPlugin for Gang {
                 continue;
             }
             let missing = job.min_available().saturating_sub(job.n_ready());
-            let why = reasons.job(id).map(|standing| standing.reason.to_string()).unwrap_or_default();
+            let why = match reasons.job(id) {
+                Some(standing) => standing.reason.to_string(),
+                // None of its pods waits: those that it lacks do not exist.
+                None => Reason::NotEnoughTasks { valid: job.n_valid(), min: job.min_available() }.to_string(),
+            };
             conditions.push(JobCondition {
                 job: id,
                 kind: "Unschedulable",

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use krafla_sandbox::Options;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
@@ -84,6 +85,13 @@ async fn every_object_is_accepted_and_the_role_is_enough() {
         })
         .await;
 
+    let leases: Api<Lease> = Api::namespaced(stage.client.clone(), NAMESPACE);
+    stage
+        .eventually("the Lease is renewed", async || {
+            let spec = leases.get("volcano").await.map_err(text)?.spec.unwrap_or_default();
+            if spec.renew_time > spec.acquire_time { Ok(()) } else { Err(format!("{spec:?}; {}", krafla.log())) }
+        })
+        .await;
     krafla.books_are_right().await;
     let forbidden: Vec<String> =
         krafla.log().lines().filter(|line| line.contains("orbidden")).map(str::to_owned).collect();

@@ -4,6 +4,7 @@
 //! The control plane comes from `KUBEBUILDER_ASSETS`, or is built by `hack/control-plane/build`. Where neither is
 //! possible these tests say so and pass, unless `KRAFLA_E2E=required`.
 
+mod deploy;
 mod faults;
 mod harness;
 mod objects;

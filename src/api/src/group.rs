@@ -34,8 +34,9 @@ impl Converter {
         let nothing = PodGroupFields::default();
         let fields = group.spec.as_ref().unwrap_or(&nothing);
         let phase = group.status.as_ref().and_then(|status| status.phase.as_deref());
+        let phase_missing = phase.is_none_or(str::is_empty);
         let read = self.read_group(&group.metadata, fields, volcano_phase(phase), &mut report);
-        (read, report.into_problems())
+        (read.map(|spec| PodGroupSpec { phase_missing, ..spec }), report.into_problems())
     }
 
     /// Reads coscheduling's PodGroup. Its queue is that of the annotation `scheduling.volcano.sh/queue-name`.
@@ -176,6 +177,7 @@ impl Converter {
             topology: self.topology(fields.network_topology.as_ref(), "networkTopology", report),
             sub_groups,
             phase,
+            phase_missing: false,
             sla_waiting_ms: sla_waiting_ms(meta, report),
             weight: weight(meta, report),
             preemptable: preemptable(meta, report),

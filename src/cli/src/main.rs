@@ -26,7 +26,7 @@ use clap::{Parser, Subcommand};
 /// Gangs start whole or not at all, queues share fairly, and whatever waits says why. `schedule` runs it on a cluster,
 /// in place of Volcano's scheduler; `simulate` on a simulated one, in virtual time.
 #[derive(Parser)]
-#[command(name = "krafla", version, after_help = EXAMPLES)]
+#[command(name = "krafla", version, propagate_version = true, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

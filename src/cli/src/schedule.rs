@@ -37,6 +37,9 @@ pub(crate) struct Arguments {
     /// Read settings from this YAML file.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
+    /// Volcano's chart ends its arguments with `2>&1`, which no shell reads.
+    #[arg(hide = true, value_parser = ["2>&1"])]
+    leftovers: Vec<String>,
 }
 
 const EXAMPLES: &str = "\

@@ -43,12 +43,14 @@ impl Directory {
         self.entries().groups.insert(key, entry);
     }
 
-    /// A PodGroup of this kind is gone.
-    pub(crate) fn remove_group(&self, key: &GroupKey, kind: Kind) {
+    /// A PodGroup of this kind is gone. Answers whether it is the one that is known by its name.
+    pub(crate) fn remove_group(&self, key: &GroupKey, kind: Kind) -> bool {
         let mut entries = self.entries();
-        if entries.groups.get(key).is_some_and(|entry| entry.kind == kind) {
+        let known = entries.groups.get(key).is_some_and(|entry| entry.kind == kind);
+        if known {
             entries.groups.remove(key);
         }
+        known
     }
 
     /// What is known of a PodGroup.

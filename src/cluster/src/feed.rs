@@ -15,11 +15,10 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tracing::{info, warn};
 
-use crate::controllers::{Controllers, Observation};
+use crate::controllers::{Controllers, Observation, is_made_here};
 use crate::directory::{Directory, GroupEntry};
 use crate::inbox::Inbox;
-use crate::metrics::Metrics;
-use crate::perform::{Events, Notice, Statuses, reference};
+use crate::perform::{Events, Notice, Placing, Statuses, reference};
 use crate::watch::{Change, Identity, Kind, Seen};
 
 /// Which objects are this scheduler's business.
@@ -35,6 +34,12 @@ pub struct Scope {
     pub default_queue: String,
 }
 
+/// A pod in a group that is made for it.
+struct Member {
+    key: (Name, Name),
+    needs_group: bool,
+}
+
 /// Reads what the watches send.
 pub(crate) struct Feed {
     pub(crate) scope: Scope,
@@ -43,12 +48,12 @@ pub(crate) struct Feed {
     pub(crate) controllers: Controllers,
     pub(crate) events: Events,
     pub(crate) statuses: Statuses,
-    pub(crate) metrics: Metrics,
+    placing: Placing,
     converter: Converter,
     /// Kinds whose first list has not come in yet.
     awaited: BTreeSet<Kind>,
     /// Pods in groups that are made for them, by UID: when the last one goes, so does the group.
-    members: BTreeMap<String, (Name, Name)>,
+    members: BTreeMap<String, Member>,
 }
 
 impl Feed {
@@ -59,16 +64,16 @@ impl Feed {
         controllers: Controllers,
         events: Events,
         statuses: Statuses,
-        metrics: Metrics,
+        placing: Placing,
     ) -> Self {
         Self {
+            placing,
             scope,
             inbox,
             directory,
             controllers,
             events,
             statuses,
-            metrics,
             converter: Converter::new(),
             awaited: Kind::ALL.into_iter().collect(),
             members: BTreeMap::new(),
@@ -103,11 +108,11 @@ impl Feed {
             }
             Seen::Object(Object::PriorityClass(_)) if self.scope.ignore_priority_classes => {}
             Seen::Object(object) => self.object(kind, &object).await,
-            Seen::Raw(raw) if kind == Kind::Command => self.controllers.observe(Observation::Command(Box::new(raw))),
+            Seen::Raw(raw) if kind == Kind::Command => self.controllers.observe(Observation::Command(raw)),
             Seen::Raw(raw) => {
                 let identity = identity_of(&raw);
                 let status = raw.data.get("status").cloned().unwrap_or(Value::Null);
-                match read(kind, raw) {
+                match read(kind, *raw) {
                     Ok(object) => {
                         self.note_custom(kind, &identity, &object, status);
                         self.object(kind, &object).await;
@@ -133,7 +138,9 @@ impl Feed {
                 let phase = status.get("phase").and_then(Value::as_str).map(str::to_owned);
                 self.directory.set_group(key.clone(), GroupEntry { kind, uid: identity.uid.clone(), status });
                 self.statuses.group_seen(&key, phase.as_deref());
-                self.controllers.observe(Observation::Group { key, queue, meta: Box::new(group.metadata.clone()) });
+                let made_here = is_made_here(&group.metadata, &self.scope.scheduler_names);
+                let uid = identity.uid.clone();
+                self.controllers.observe(Observation::Group { key, queue, uid, made_here });
             }
             _ => {
                 self.directory.set_group(key, GroupEntry { kind, uid: identity.uid.clone(), status });
@@ -192,11 +199,15 @@ impl Feed {
         let Some(group) = (if made_for_it { Some(implicit_group_name(pod)) } else { named.clone() }) else { return };
         if made_for_it || by_label {
             let key = (Name::from(&*namespace), Name::from(&*group));
-            let known = self.members.insert(uid.clone(), key.clone()).is_some();
-            let sample = (!self.directory.has_group(&key)).then(|| Box::new(sample(pod)));
+            let ended = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            let needs_group =
+                pod.metadata.deletion_timestamp.is_none() && !matches!(ended, Some("Succeeded" | "Failed"));
+            let member = Member { key: key.clone(), needs_group };
+            let known = self.members.insert(uid.clone(), member).is_some_and(|old| old.needs_group == needs_group);
+            let sample = (needs_group && !self.directory.has_group(&key)).then(|| Box::new(sample(pod)));
             if !known || sample.is_some() {
                 let name = pod.metadata.name.clone().unwrap_or_default();
-                self.controllers.observe(Observation::Pod { uid: uid.clone(), name, key, sample });
+                self.controllers.observe(Observation::Pod { uid: uid.clone(), name, key, needs_group, sample });
             }
         }
         if named.is_none() {
@@ -215,7 +226,8 @@ impl Feed {
         let event = match kind {
             Kind::Pod => {
                 self.directory.unlink(&identity.uid);
-                if let Some(key) = self.members.remove(&identity.uid) {
+                self.placing.forget(&identity.uid);
+                if let Some(Member { key, .. }) = self.members.remove(&identity.uid) {
                     self.controllers.observe(Observation::PodGone { uid: identity.uid.clone(), key });
                 }
                 Event::PodGone(Name::from(&*identity.uid))
@@ -224,12 +236,13 @@ impl Feed {
             Kind::PriorityClass => Event::PriorityClassGone(name),
             Kind::ResourceQuota => Event::QuotaGone { namespace: Name::from(&*identity.namespace), name },
             Kind::Queue => {
-                self.metrics.forget_queue(&identity.name);
                 self.controllers.observe(Observation::QueueGone(identity.name.clone()));
                 Event::QueueGone(name)
             }
             Kind::PodGroup | Kind::CoschedulingGroup | Kind::KubernetesGroup => {
-                self.directory.remove_group(&key(), kind);
+                if !self.directory.remove_group(&key(), kind) {
+                    return; // a PodGroup of another API has the name
+                }
                 self.statuses.group_gone(&key());
                 if kind == Kind::PodGroup {
                     self.controllers.observe(Observation::GroupGone(key()));

@@ -148,7 +148,12 @@ async fn attempt(api: &Api<Lease>, election: &Election, observed: &mut Option<Ob
     }
     lease.spec = Some(ours(election, &now, Some(&spec)));
     // The resource version makes sure that only one of two candidates gets it.
-    conflict_is_no(api.replace(&election.name, &PostParams::default(), &lease).await)
+    let replaced = api.replace(&election.name, &PostParams::default(), &lease).await;
+    if holder == election.identity {
+        // Whoever wrote to it in between: it is ours until the deadline, and renewed at the next try.
+        return replaced.map(|_| true);
+    }
+    conflict_is_no(replaced)
 }
 
 async fn release(api: &Api<Lease>, election: &Election) -> Result<(), kube::Error> {

@@ -3,7 +3,7 @@
 //! Volcano counts in gauges what this library would give the suffix `_total`; those stay gauges here, so that the names
 //! on existing dashboards hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -107,6 +107,7 @@ struct All {
     job_start: Reals<JobLabels>,
     job_last: Reals<JobLabels>,
     job_times: Mutex<BTreeMap<(Name, Name), JobTimes>>,
+    known_queues: Mutex<BTreeSet<Name>>,
     queues: QueueFamilies,
     groups: [Integers<QueueLabel>; 5],
 }
@@ -170,6 +171,7 @@ impl Metrics {
             job_start: Family::default(),
             job_last: Family::default(),
             job_times: Mutex::default(),
+            known_queues: Mutex::default(),
             queues: QueueFamilies::default(),
             groups: Default::default(),
         };
@@ -274,6 +276,7 @@ impl Metrics {
         all.pending_pods.get_or_create(&PoolLabel { queue: "gated".to_owned() }).set(gated);
 
         self.observe_jobs(cluster);
+        self.forget_queues(cluster);
         for (id, queue) in cluster.queues() {
             let label = QueueLabel { queue_name: queue.spec.name.to_string() };
             let deserved = engine.configuration().plugins().deserved(id);
@@ -291,15 +294,15 @@ impl Metrics {
             for (family, n) in all.groups.iter().zip(phases) {
                 family.get_or_create(&label).set(n);
             }
-            let rows: [(usize, Box<dyn Iterator<Item = (ResourceId, i64)> + '_>); 5] = [
-                (0, Box::new(held.allocated.iter())),
-                (1, Box::new(wanted.iter())),
-                (2, Box::new(deserved.iter().flat_map(krafla_model::Resources::iter))),
-                (3, Box::new(queue.capability.iter())),
-                (4, Box::new(inqueue.iter())),
+            // In the order of `AMOUNTS`.
+            let rows: [Vec<(ResourceId, i64)>; 5] = [
+                held.allocated.iter().collect(),
+                wanted.iter().collect(),
+                deserved.iter().flat_map(krafla_model::Resources::iter).collect(),
+                queue.capability.iter().collect(),
+                inqueue.iter().collect(),
             ];
-            for (row, amounts) in rows {
-                let family = &all.queues.amounts[row];
+            for (family, amounts) in all.queues.amounts.iter().zip(rows) {
                 // What is no longer held is 0, not its last value.
                 family.milli_cpu.get_or_create(&label).set(0);
                 family.memory_bytes.get_or_create(&label).set(0);
@@ -352,8 +355,21 @@ impl Metrics {
         }
     }
 
-    /// A queue is gone, and its series with it.
-    pub(crate) fn forget_queue(&self, name: &str) {
+    /// The series of queues that are gone go; so do those of resources, which are then set anew.
+    fn forget_queues(&self, cluster: &ClusterState) {
+        let all = &*self.0;
+        for family in &all.queues.amounts {
+            family.scalar_resources.clear();
+        }
+        let now: BTreeSet<Name> = cluster.queues().map(|(_, queue)| queue.spec.name.clone()).collect();
+        let mut known = all.known_queues.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in known.difference(&now) {
+            self.forget_queue(name);
+        }
+        *known = now;
+    }
+
+    fn forget_queue(&self, name: &str) {
         let label = QueueLabel { queue_name: name.to_owned() };
         let all = &*self.0;
         for family in &all.queues.amounts {

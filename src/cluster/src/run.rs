@@ -174,7 +174,7 @@ pub async fn run(
     };
     let role = Role { component, scheduler: itself(&settings), binds_at_once: settings.binds_at_once };
     let outcomes = Outcomes(mailbox.clone());
-    let performer = Performer::start(&clients, &directory, &outcomes, &metrics, role);
+    let performer = Performer::start(&clients, &directory, &outcomes, &metrics, role, &leads_seen);
     let (controllers, _) = Controllers::start(&clients, performer.events(), &settings.controllers, leads_seen.clone());
     let feed = Feed::new(
         settings.scope,
@@ -183,7 +183,7 @@ pub async fn run(
         controllers,
         performer.events().clone(),
         performer.statuses().clone(),
-        metrics.clone(),
+        performer.placing().clone(),
     );
 
     // Tasks that are ended when this function returns.

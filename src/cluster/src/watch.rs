@@ -2,17 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use krafla_api::Object;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::Sender;
 use tracing::{info, warn};
+
+/// First and longest pause after an error of a watch.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The kinds that are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,7 +118,7 @@ pub(crate) enum Seen {
     /// One that is read.
     Object(Object),
     /// One that has to be looked at field by field.
-    Raw(DynamicObject),
+    Raw(Box<DynamicObject>),
 }
 
 /// Watches one kind for ever, and tells of it.
@@ -130,7 +136,7 @@ pub(crate) async fn watch(client: Client, kind: Kind, out: Sender<Change>) {
                 .await;
         }
         Kind::Queue | Kind::PodGroup | Kind::CoschedulingGroup | Kind::KubernetesGroup | Kind::Command => {
-            follow(Api::<DynamicObject>::all_with(client, &of(kind)), kind, out, Seen::Raw).await;
+            follow(Api::<DynamicObject>::all_with(client, &of(kind)), kind, out, |raw| Seen::Raw(Box::new(raw))).await;
         }
     }
 }
@@ -151,11 +157,11 @@ async fn follow<K>(api: Api<K>, kind: Kind, out: Sender<Change>, wrap: fn(K) -> 
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut stream = watcher(api, watcher::Config::default()).default_backoff().boxed();
+    let mut stream = watcher(api, watcher::Config::default()).backoff(Pauses::default()).boxed();
     // What is known, by what tells objects apart; and while a list comes in, what it has brought so far.
     let mut known: BTreeMap<Key, Identity> = BTreeMap::new();
     let mut listing: Option<BTreeMap<Key, Identity>> = None;
-    let mut absent = false;
+    let (mut absent, mut was_listed) = (false, false);
     while let Some(event) = stream.next().await {
         let sent = match event {
             Ok(watcher::Event::Init) => {
@@ -170,7 +176,7 @@ where
                 out.send(Change::Applied(kind, Box::new(wrap(object)))).await
             }
             Ok(watcher::Event::InitDone) => {
-                absent = false;
+                (absent, was_listed) = (false, true);
                 let listed = listing.take().unwrap_or_default();
                 let before = std::mem::replace(&mut known, listed);
                 let gone = before.into_iter().filter(|(key, _)| !known.contains_key(key)).map(|(_, identity)| identity);
@@ -186,7 +192,7 @@ where
                 known.remove(&key_of(kind, &identity));
                 out.send(Change::Gone(kind, identity)).await
             }
-            Err(error) if is_absent(kind, &error) => {
+            Err(error) if is_absent(kind, &error, was_listed) => {
                 if std::mem::replace(&mut absent, true) {
                     continue;
                 }
@@ -234,12 +240,35 @@ fn identity_of<K: Resource>(object: &K) -> Identity {
     Identity { namespace: text(&meta.namespace), name: text(&meta.name), uid: text(&meta.uid) }
 }
 
-/// Whether the server does not know the kind, or keeps an optional one from us.
-fn is_absent(kind: Kind, error: &watcher::Error) -> bool {
+/// Pauses after errors: short, since until the watch is open again nothing is seen of the cluster.
+#[derive(Default)]
+struct Pauses {
+    errors: u32,
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.errors.min(10)).min(LONGEST_PAUSE);
+        self.errors = self.errors.saturating_add(1);
+        Some(pause)
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.errors = 0;
+    }
+}
+
+/// Whether the server does not know the kind, or keeps an optional one from us. A server that has just started may say
+/// so for a moment of everything, so what has been listed before is not absent for that.
+fn is_absent(kind: Kind, error: &watcher::Error, was_listed: bool) -> bool {
     let code = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code,
         _ => return false,
     };
-    code == 404 || (code == 403 && kind.is_optional())
+    code == 404 || (code == 403 && kind.is_optional() && !was_listed)
 }

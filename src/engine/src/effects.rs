@@ -50,12 +50,12 @@ impl Written {
             let of = |status| job.counts().of(status);
             let status = (phase, of(TaskStatus::Running), of(TaskStatus::Succeeded), of(TaskStatus::Failed));
             let (namespace, name) = (job.spec.namespace.clone(), job.spec.name.clone());
-            let known = (job.spec.phase, 0, 0, 0);
+            let known = (!job.spec.phase_missing).then_some((job.spec.phase, 0, 0, 0));
             if job.phase != phase {
                 cluster.set_job_phase(id, phase);
             }
             let record = self.record(cluster, id);
-            if record.status.unwrap_or(known) != status {
+            if record.status.or(known) != Some(status) {
                 record.status = Some(status);
                 let (phase, running, succeeded, failed) = status;
                 effects.push(Effect::JobStatus { namespace, name, phase, running, succeeded, failed });
@@ -292,9 +292,12 @@ pub(crate) fn waiting_jobs(cluster: &ClusterState, reasons: &Reasons, jobs: &[Jo
         let why = standing.reason.to_string();
         effects.push(Effect::Event {
             about: Subject::Job { namespace: job.spec.namespace.clone(), name: job.spec.name.clone() },
-            warning: !job.is_pending(),
+            warning: !job.is_pending() && job.n_tasks() > 0,
             reason: "Unschedulable".to_owned(),
-            message: format!("{pending}/{} tasks in gang unschedulable: {why}", job.n_tasks()),
+            message: match job.n_tasks() {
+                0 => why,
+                n => format!("{pending}/{n} tasks in gang unschedulable: {why}"),
+            },
         });
     }
 }

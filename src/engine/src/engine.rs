@@ -278,6 +278,11 @@ impl Engine {
 
     fn configure(&mut self, file: &str, text: &str, step: &mut Step) {
         if self.configuration.is_from(text) {
+            // A refused change that was taken back.
+            if !self.health.current {
+                self.health.current = true;
+                self.health.problems.clear();
+            }
             return;
         }
         match Configuration::read(text, file, &self.registry) {

@@ -67,6 +67,8 @@ pub struct PodGroupSpec {
     pub sub_groups: Vec<SubGroupPolicy>,
     /// Its phase in the API.
     pub phase: JobPhase,
+    /// Whether nobody has written a phase yet; it counts as Pending.
+    pub phase_missing: bool,
     /// Longest wait that it accepts before `sla` puts it first, in milliseconds.
     pub sla_waiting_ms: Option<i64>,
     /// What `drf` divides its share by; at least 1.
@@ -91,6 +93,7 @@ impl Default for PodGroupSpec {
             topology: None,
             sub_groups: Vec::new(),
             phase: JobPhase::Pending,
+            phase_missing: false,
             sla_waiting_ms: None,
             weight: 1,
             preemptable: None,

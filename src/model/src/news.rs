@@ -67,8 +67,9 @@ impl ClusterState {
     fn group_news(&self, group: &PodGroupSpec) -> News {
         let Some(id) = self.find_job(&group.namespace, &group.name) else { return News::Something };
         let known = &self.job(id).spec;
-        match *known == (PodGroupSpec { phase: known.phase, ..group.clone() }) {
-            true if known.phase == group.phase => News::Nothing,
+        let (phase, phase_missing) = (known.phase, known.phase_missing);
+        match *known == (PodGroupSpec { phase, phase_missing, ..group.clone() }) {
+            true if (phase, phase_missing) == (group.phase, group.phase_missing) => News::Nothing,
             true => News::Quiet,
             false => News::Something,
         }

@@ -63,7 +63,7 @@ impl Server {
     pub(crate) async fn make_nodes(&self, n: usize) -> anyhow::Result<()> {
         let api: Api<Node> = Api::all(self.client.clone());
         let calls = stream::iter(0..n).map(|i| {
-            let (api, node) = (api.clone(), node(&format!("node-{i}"), "32", "128Gi").build());
+            let (api, node) = (api.clone(), node(format!("node-{i}"), "32", "128Gi").build());
             async move { api.create(&PostParams::default(), &node).await }
         });
         calls.buffer_unordered(AT_ONCE).try_for_each(async |_| Ok(())).await.context("nodes")

@@ -196,6 +196,7 @@ fn a_group() -> impl Strategy<Value = PodGroupSpec> {
                 topology,
                 sub_groups,
                 phase,
+                phase_missing: false,
                 sla_waiting_ms,
                 weight,
                 preemptable,

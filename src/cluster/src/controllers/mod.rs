@@ -4,12 +4,13 @@
 mod pod_group;
 mod queue;
 
+pub(crate) use pod_group::is_made_here;
+
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -91,12 +92,13 @@ impl FromStr for Selection {
 /// What the controllers are told of the cluster.
 #[derive(Debug)]
 pub(crate) enum Observation {
-    /// A pod is in a group that is made for it. With a sample, if there is no such group yet.
-    Pod { uid: String, name: String, key: GroupKey, sample: Option<Box<Pod>> },
+    /// A pod is in a group that is made for it. With a sample, if there is no such group yet. One that terminates or has
+    /// ended needs none.
+    Pod { uid: String, name: String, key: GroupKey, needs_group: bool, sample: Option<Box<Pod>> },
     /// Such a pod is gone.
     PodGone { uid: String, key: GroupKey },
-    /// A PodGroup is new or has changed.
-    Group { key: GroupKey, queue: String, meta: Box<ObjectMeta> },
+    /// A PodGroup is new or has changed. `made_here`: for pods of this scheduler, by this controller.
+    Group { key: GroupKey, queue: String, uid: String, made_here: bool },
     /// A PodGroup is gone.
     GroupGone(GroupKey),
     /// A queue is new or has changed.
@@ -202,7 +204,8 @@ impl Manager {
     }
 }
 
-/// Lanes for the calls of a controller.
+/// Lanes for the calls of a controller. Between two calls for one object there is a pause: whoever else writes to it
+/// must not be fought at full speed.
 fn lanes<K, V, F, C>(call: C) -> Lanes<K, V>
 where
     K: Ord + Clone + Send + Sync + 'static,
@@ -210,7 +213,7 @@ where
     F: Future<Output = Called<V>> + Send + 'static,
     C: Fn(K, V) -> F + Send + Sync + 'static,
 {
-    Lanes::start(Pace { at_once: 16, apart: Duration::ZERO }, call).0
+    Lanes::start(Pace { at_once: 16, apart: Duration::from_secs(1) }, call).0
 }
 
 /// What is left of a wish after a call for it: everything but a refusal that trying again would not change.

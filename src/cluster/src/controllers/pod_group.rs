@@ -3,7 +3,7 @@
 //! Unlike that, nothing patches the pods: the scheduler knows the group of a pod by its owner, and the bind writes the
 //! annotation. A group that was made here goes with its last pod.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -22,6 +22,15 @@ use crate::watch::{Identity, Kind};
 
 /// Label of the PodGroups that are made here.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "krafla");
+/// Label that says for which scheduler's pods.
+const SCHEDULER: &str = "krafla.io/scheduler";
+
+/// Whether a PodGroup was made here, for pods of one of these schedulers.
+pub(crate) fn is_made_here(meta: &ObjectMeta, schedulers: &BTreeSet<String>) -> bool {
+    let label = |key: &str| meta.labels.as_ref().and_then(|labels| labels.get(key));
+    label(MANAGED_BY.0).is_some_and(|by| by == MANAGED_BY.1)
+        && label(SCHEDULER).is_some_and(|name| schedulers.contains(name))
+}
 
 /// What is to become of a PodGroup.
 #[derive(Clone, Debug)]
@@ -41,7 +50,8 @@ impl Wish for Wanted {
 /// Groups that are made for pods, and the pods in them.
 #[derive(Default)]
 pub(super) struct Groups {
-    members: BTreeMap<GroupKey, BTreeMap<String, String>>,
+    /// Pods by UID: name, and whether it needs the group.
+    members: BTreeMap<GroupKey, BTreeMap<String, (String, bool)>>,
     samples: BTreeMap<GroupKey, Box<Pod>>,
     /// UIDs of the PodGroups that there are, and whether they were made here.
     existing: BTreeMap<GroupKey, (String, bool)>,
@@ -50,8 +60,8 @@ pub(super) struct Groups {
 impl Groups {
     pub(super) fn observe(&mut self, observation: Observation) -> Vec<(GroupKey, Wanted)> {
         let key = match observation {
-            Observation::Pod { uid, name, key, sample } => {
-                self.members.entry(key.clone()).or_default().insert(uid, name);
+            Observation::Pod { uid, name, key, needs_group, sample } => {
+                self.members.entry(key.clone()).or_default().insert(uid, (name, needs_group));
                 if let Some(sample) = sample.filter(|_| !self.existing.contains_key(&key)) {
                     self.samples.insert(key.clone(), sample);
                 }
@@ -67,9 +77,8 @@ impl Groups {
                 }
                 key
             }
-            Observation::Group { key, meta, .. } => {
-                let ours = meta.labels.iter().flatten().any(|(key, value)| (&**key, &**value) == MANAGED_BY);
-                self.existing.insert(key.clone(), (meta.uid.unwrap_or_default(), ours));
+            Observation::Group { key, uid, made_here, .. } => {
+                self.existing.insert(key.clone(), (uid, made_here));
                 self.samples.remove(&key);
                 key
             }
@@ -89,9 +98,11 @@ impl Groups {
     }
 
     fn wanted(&self, key: &GroupKey) -> Option<Wanted> {
-        match (self.members.get(key).and_then(|members| members.first_key_value()), self.existing.get(key)) {
-            (Some((_, pod)), None) => Some(Wanted::Made { pod: pod.clone(), sample: self.samples.get(key).cloned() }),
-            (None, Some((uid, true))) => Some(Wanted::Deleted { uid: uid.clone() }),
+        let members = self.members.get(key);
+        let needy = members.and_then(|members| members.values().find(|(_, needs_group)| *needs_group));
+        match (needy, self.existing.get(key)) {
+            (Some((pod, _)), None) => Some(Wanted::Made { pod: pod.clone(), sample: self.samples.get(key).cloned() }),
+            (None, Some((uid, true))) if members.is_none() => Some(Wanted::Deleted { uid: uid.clone() }),
             _ => None,
         }
     }
@@ -145,8 +156,10 @@ async fn make(
             Err(error) => return Answer::of::<()>(&Err(error)),
         },
     };
-    let owner = match owner_of(clients, pod, &key.0).await {
-        Ok(owner) => owner,
+    let (owner, orphaned) = match owner_of(clients, pod, &key.0).await {
+        Ok(Owner::None) => (None, false),
+        Ok(Owner::Found(meta)) => (Some(*meta), false),
+        Ok(Owner::Gone) => (None, true),
         Err(error) => return Answer::of::<()>(&Err(error)),
     };
     let mut converter = Converter::new();
@@ -165,9 +178,11 @@ async fn make(
     };
     let labels = group.metadata.labels.get_or_insert_default();
     labels.insert(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned());
+    let scheduler = pod.spec.as_ref().and_then(|spec| spec.scheduler_name.clone()).unwrap_or_default();
+    labels.insert(SCHEDULER.to_owned(), scheduler);
     group.metadata.name = Some(key.1.to_string());
     group.metadata.namespace = Some(key.0.to_string());
-    group.metadata.owner_references = Some(owner_references(pod));
+    group.metadata.owner_references = Some(owner_references(pod, orphaned));
     let object = match as_object(&group) {
         Ok(object) => object,
         Err(error) => return Answer::Refused { code: 422, message: error.to_string() },
@@ -192,13 +207,21 @@ fn as_object(group: &krafla_api::crds::PodGroup) -> Result<DynamicObject, serde_
     Ok(object)
 }
 
-/// The object that controls a pod, if it is of a kind whose annotations count.
-async fn owner_of(clients: &Clients, pod: &Pod, namespace: &str) -> Result<Option<ObjectMeta>, kube::Error> {
+/// What controls a pod.
+enum Owner {
+    /// Nothing, or something whose annotations do not count.
+    None,
+    Found(Box<ObjectMeta>),
+    /// Something that is gone: the garbage collector would take a PodGroup that it owns.
+    Gone,
+}
+
+async fn owner_of(clients: &Clients, pod: &Pod, namespace: &str) -> Result<Owner, kube::Error> {
     let Some(owner) = pod.owner_references().iter().find(|owner| owner.controller == Some(true)) else {
-        return Ok(None);
+        return Ok(Owner::None);
     };
     if !["ReplicaSet", "DaemonSet", "StatefulSet", "Job"].contains(&owner.kind.as_str()) {
-        return Ok(None);
+        return Ok(Owner::None);
     }
     let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &owner.kind));
@@ -207,17 +230,20 @@ async fn owner_of(clients: &Clients, pod: &Pod, namespace: &str) -> Result<Optio
     let found = match api.get_opt(&owner.name).await {
         Ok(found) => found,
         // Not readable for us: then it has nothing to say.
-        Err(kube::Error::Api(status)) if status.code == 403 => None,
+        Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Owner::None),
         Err(error) => return Err(error),
     };
-    Ok(found.filter(|found| found.metadata.uid.as_deref() == Some(&owner.uid)).map(|found| found.metadata))
+    let same = found.filter(|found| found.metadata.uid.as_deref() == Some(&owner.uid));
+    Ok(same.map_or(Owner::Gone, |found| Owner::Found(Box::new(found.metadata))))
 }
 
-/// The owners of a pod's PodGroup: those of the pod, if one controls it, or else the pod.
-fn owner_references(pod: &Pod) -> Vec<OwnerReference> {
+/// The owners of a pod's PodGroup: those of the pod, if one controls it and is there, or else the pod. They do not wait
+/// for the PodGroup when they are deleted, which not every role may ask for.
+fn owner_references(pod: &Pod, orphaned: bool) -> Vec<OwnerReference> {
     let owners = pod.owner_references();
-    if owners.iter().any(|owner| owner.controller == Some(true)) {
-        return owners.to_vec();
+    if !orphaned && owners.iter().any(|owner| owner.controller == Some(true)) {
+        let owners = owners.iter().cloned();
+        return owners.map(|owner| OwnerReference { block_owner_deletion: None, ..owner }).collect();
     }
     pod.controller_owner_ref(&()).into_iter().collect()
 }
@@ -231,13 +257,17 @@ mod tests {
     }
 
     fn pod(uid: &str) -> Observation {
-        Observation::Pod { uid: uid.to_owned(), name: format!("pod-{uid}"), key: key(), sample: None }
+        let name = format!("pod-{uid}");
+        Observation::Pod { uid: uid.to_owned(), name, key: key(), needs_group: true, sample: None }
     }
 
-    fn group(ours: bool) -> Observation {
-        let labels = ours.then(|| BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())]));
-        let meta = ObjectMeta { uid: Some("u".to_owned()), labels, ..ObjectMeta::default() };
-        Observation::Group { key: key(), queue: "default".to_owned(), meta: Box::new(meta) }
+    fn terminating(uid: &str) -> Observation {
+        let name = format!("pod-{uid}");
+        Observation::Pod { uid: uid.to_owned(), name, key: key(), needs_group: false, sample: None }
+    }
+
+    fn group(made_here: bool) -> Observation {
+        Observation::Group { key: key(), queue: "default".to_owned(), uid: "u".to_owned(), made_here }
     }
 
     fn wanted(groups: &mut Groups, observation: Observation) -> &'static str {
@@ -274,5 +304,27 @@ mod tests {
         groups.observe(pod("1"));
         groups.observe(group(true));
         assert_eq!(wanted(&mut groups, Observation::GroupGone(key())), "made");
+    }
+
+    #[test]
+    fn no_group_is_made_for_pods_that_only_terminate() {
+        let mut groups = Groups::default();
+        groups.observe(pod("1"));
+        groups.observe(group(true));
+        assert_eq!(wanted(&mut groups, terminating("1")), "nothing");
+        assert_eq!(wanted(&mut groups, Observation::GroupGone(key())), "nothing");
+    }
+
+    #[test]
+    fn a_group_made_for_another_scheduler_is_not_ours() {
+        let labels = |scheduler: &str| {
+            let all = [(MANAGED_BY.0, MANAGED_BY.1), (SCHEDULER, scheduler)];
+            let labels = all.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
+            ObjectMeta { labels: Some(labels.collect()), ..ObjectMeta::default() }
+        };
+        let ours = BTreeSet::from(["volcano".to_owned()]);
+        assert!(is_made_here(&labels("volcano"), &ours));
+        assert!(!is_made_here(&labels("other"), &ours));
+        assert!(!is_made_here(&ObjectMeta::default(), &ours));
     }
 }

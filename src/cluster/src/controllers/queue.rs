@@ -73,6 +73,8 @@ pub(super) struct Queues {
     entries: BTreeMap<String, Entry>,
     queue_of: BTreeMap<GroupKey, String>,
     groups: BTreeMap<String, BTreeSet<GroupKey>>,
+    /// State of a queue, and the one that has been asked for since: not asked for again before it has moved.
+    asked: BTreeMap<String, (String, &'static str)>,
 }
 
 impl Queues {
@@ -100,6 +102,7 @@ impl Queues {
             }
             Observation::QueueGone(name) => {
                 self.entries.remove(name);
+                self.asked.remove(name);
                 Vec::new()
             }
             Observation::Group { key, queue, .. } => {
@@ -121,6 +124,7 @@ impl Queues {
 
     /// Everything that is to be done.
     pub(super) fn all(&mut self) -> Vec<(String, Wanted)> {
+        self.asked.clear(); // what was asked for while another led was not done
         let names: Vec<String> = self.entries.keys().cloned().collect();
         names.iter().flat_map(|name| self.sync(name)).collect()
     }
@@ -144,13 +148,13 @@ impl Queues {
     }
 
     /// What a queue should be by itself, and because of the one above it.
-    fn sync(&self, name: &str) -> Vec<(String, Wanted)> {
-        let Some(entry) = self.entries.get(name) else { return Vec::new() };
+    fn sync(&mut self, name: &str) -> Vec<(String, Wanted)> {
+        let Some(entry) = self.entries.get(name).cloned() else { return Vec::new() };
         let mut wanted = Wanted { uid: entry.uid.clone(), ..Wanted::default() };
         if entry.parent.is_empty() && name != ROOT {
             wanted.parent = Some(ROOT);
         }
-        let parent_takes_none = self.closed_above(entry);
+        let parent_takes_none = self.closed_above(&entry);
         let open = entry.state.is_empty() || entry.state == "Open";
         let state = match entry.state.as_str() {
             _ if open && parent_takes_none && name != ROOT => {
@@ -166,7 +170,13 @@ impl Queues {
             "Closed" => "Closed",
             _ => "Unknown",
         };
-        wanted.state = (state != entry.state).then_some(state);
+        let asked = (entry.state.clone(), state);
+        if state == entry.state {
+            self.asked.remove(name);
+        } else if self.asked.get(name) != Some(&asked) {
+            wanted.state = Some(state);
+            self.asked.insert(name.to_owned(), asked);
+        }
         let nothing = Wanted { uid: wanted.uid.clone(), ..Wanted::default() };
         if wanted == nothing { Vec::new() } else { vec![(name.to_owned(), wanted)] }
     }
@@ -301,7 +311,7 @@ mod tests {
 
     fn group(name: &str, queue: &str) -> Observation {
         let key = ("a".into(), name.into());
-        Observation::Group { key, queue: queue.to_owned(), meta: Box::default() }
+        Observation::Group { key, queue: queue.to_owned(), uid: String::new(), made_here: false }
     }
 
     fn states(wishes: &[(String, Wanted)]) -> Vec<(&str, Option<&str>)> {

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod};
@@ -20,12 +19,10 @@ use kube::{Api, Client};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::Means;
 use super::answer::Answer;
-use super::backlog::Backlog;
-use crate::client::Clients;
+use super::placing::Placing;
 use crate::directory::Directory;
-use crate::inbox::Outcomes;
-use crate::metrics::Metrics;
 
 /// How long one call may take.
 const CALL: Duration = Duration::from_secs(30);
@@ -38,44 +35,30 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 pub(crate) struct Binder(Arc<Inner>);
 
 struct Inner {
-    clients: Clients,
+    means: Means,
     directory: Directory,
-    outcomes: Outcomes,
-    metrics: Metrics,
-    backlog: Backlog,
+    placing: Placing,
     in_flight: Semaphore,
-    /// Off when another process leads: what has not been sent is refused.
-    allowed: AtomicBool,
-    sent: AtomicU64,
 }
 
 impl Binder {
-    pub(crate) fn new(
-        clients: Clients,
-        directory: Directory,
-        outcomes: Outcomes,
-        metrics: Metrics,
-        backlog: Backlog,
-        at_once: usize,
-    ) -> Self {
-        let in_flight = Semaphore::new(at_once);
-        let (allowed, sent) = (AtomicBool::new(true), AtomicU64::new(0));
-        Self(Arc::new(Inner { clients, directory, outcomes, metrics, backlog, in_flight, allowed, sent }))
-    }
-
-    /// Whether binds may be sent.
-    pub(crate) fn allow(&self, allowed: bool) {
-        self.0.allowed.store(allowed, Ordering::Release);
+    pub(crate) fn new(means: Means, directory: Directory, placing: Placing, at_once: usize) -> Self {
+        Self(Arc::new(Inner { means, directory, placing, in_flight: Semaphore::new(at_once) }))
     }
 
     /// Binds a pod; its outcome comes to the inbox.
     pub(crate) fn bind(&self, pod: PodRef, node: Name) {
         let inner = Arc::clone(&self.0);
-        let held = inner.backlog.enter();
+        let held = inner.means.backlog.enter();
+        inner.placing.decide(&pod.uid);
         tokio::spawn(async move {
+            let uid = pod.uid.clone();
             let outcome = inner.bind(pod, &node).await;
+            if matches!(outcome, Outcome::BindRefused { .. }) {
+                inner.placing.forget(&uid);
+            }
             drop(held);
-            inner.outcomes.tell(outcome).await;
+            inner.means.outcomes.tell(outcome).await;
         });
     }
 }
@@ -85,12 +68,12 @@ impl Inner {
         let Ok(_place) = self.in_flight.acquire().await else {
             return Outcome::BindRefused { pod: pod.uid, message: "the scheduler stops".to_owned() };
         };
-        self.clients.throttle.turn().await;
-        if !self.allowed.load(Ordering::Acquire) {
+        self.placing.undisturbed(&pod.uid).await;
+        self.means.clients.throttle.turn().await;
+        if !*self.means.leads.borrow() {
             return Outcome::BindRefused { pod: pod.uid, message: "another scheduler leads now".to_owned() };
         }
         let began = Instant::now();
-        self.sent.fetch_add(1, Ordering::Relaxed);
         let outcome = match self.send(&pod, node).await {
             Answer::Done => Outcome::Bound { pod: pod.uid },
             // A conflict is also how the server says that an earlier bind, whose answer was lost, has been done.
@@ -99,7 +82,7 @@ impl Inner {
             }
             Answer::Refused { message, .. } => Outcome::BindRefused { pod: pod.uid, message },
         };
-        self.metrics.bind(began.elapsed(), matches!(outcome, Outcome::Bound { .. }));
+        self.means.metrics.bind(began.elapsed(), matches!(outcome, Outcome::Bound { .. }));
         outcome
     }
 
@@ -121,7 +104,7 @@ impl Inner {
                 ..ObjectReference::default()
             },
         };
-        let api = pods(&self.clients.calls, pod);
+        let api = pods(&self.means.clients.calls, pod);
         let params = PostParams::default();
         let call = api.create_subresource::<_, kube::core::Status>("binding", &pod.name, &params, &binding);
         match timeout(CALL, call).await {
@@ -132,11 +115,11 @@ impl Inner {
 
     /// Asks the pod where it is until the server answers.
     async fn ask_until_known(&self, pod: &PodRef, node: &Name, message: String) -> Outcome {
-        let api = pods(&self.clients.calls, pod);
+        let api = pods(&self.means.clients.calls, pod);
         let refused = |message: String| Outcome::BindRefused { pod: pod.uid.clone(), message };
         let mut pause = FIRST_PAUSE;
         loop {
-            self.clients.throttle.turn().await;
+            self.means.clients.throttle.turn().await;
             match timeout(CALL, api.get_opt(&pod.name)).await {
                 Ok(Ok(None)) => return refused(format!("{message}; the pod is gone")),
                 Ok(Ok(Some(found))) => return where_it_is(&found, pod, node, message),
@@ -176,9 +159,13 @@ mod tests {
     use krafla_engine::Input;
     use serde_json::{Value, json};
 
+    use tokio::sync::watch;
+
+    use super::super::Backlog;
     use super::super::fake::{Asked, clients, done, refusal};
     use super::*;
-    use crate::inbox::{Letter, inbox};
+    use crate::inbox::{Letter, Outcomes, inbox};
+    use crate::metrics::Metrics;
 
     fn pod_ref() -> PodRef {
         PodRef { uid: "u1".into(), namespace: "ns".into(), name: "p".into() }
@@ -193,8 +180,10 @@ mod tests {
     async fn outcome(answer: impl Fn(&str, &str) -> (u16, Value) + Send + Sync + 'static) -> (Outcome, Asked) {
         let (clients, asked) = clients(answer);
         let (mailbox, mut letters) = inbox();
-        let directory = Directory::default();
-        let binder = Binder::new(clients, directory, Outcomes(mailbox), Metrics::new(), Backlog::new(), 4);
+        let (_leader, leads) = watch::channel(true);
+        let (outcomes, metrics, backlog) = (Outcomes(mailbox), Metrics::new(), Backlog::new());
+        let means = Means { clients, outcomes, metrics, backlog, leads };
+        let binder = Binder::new(means, Directory::default(), Placing::default(), 4);
         binder.bind(pod_ref(), "n1".into());
         match letters.recv().await {
             Some(Letter::Input(input)) => match *input {

@@ -11,12 +11,9 @@ use kube::api::PostParams;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
+use super::Means;
 use super::answer::Answer;
-use super::backlog::Backlog;
 use super::bind::pods;
-use crate::client::Clients;
-use crate::inbox::Outcomes;
-use crate::metrics::Metrics;
 
 const CALL: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -29,26 +26,23 @@ const AT_ONCE: usize = 32;
 pub(crate) struct Evictor(Arc<Inner>);
 
 struct Inner {
-    clients: Clients,
-    outcomes: Outcomes,
-    metrics: Metrics,
-    backlog: Backlog,
+    means: Means,
     in_flight: Semaphore,
 }
 
 impl Evictor {
-    pub(crate) fn new(clients: Clients, outcomes: Outcomes, metrics: Metrics, backlog: Backlog) -> Self {
-        Self(Arc::new(Inner { clients, outcomes, metrics, backlog, in_flight: Semaphore::new(AT_ONCE) }))
+    pub(crate) fn new(means: Means) -> Self {
+        Self(Arc::new(Inner { means, in_flight: Semaphore::new(AT_ONCE) }))
     }
 
     /// Evicts a pod; its outcome comes to the inbox.
     pub(crate) fn evict(&self, pod: PodRef) {
         let inner = Arc::clone(&self.0);
-        let held = inner.backlog.enter();
+        let held = inner.means.backlog.enter();
         tokio::spawn(async move {
             let outcome = inner.evict(pod).await;
             drop(held);
-            inner.outcomes.tell(outcome).await;
+            inner.means.outcomes.tell(outcome).await;
         });
     }
 }
@@ -60,7 +54,11 @@ impl Inner {
         };
         let mut pause = FIRST_PAUSE;
         let outcome = loop {
-            self.clients.throttle.turn().await;
+            self.means.clients.throttle.turn().await;
+            if !*self.means.leads.borrow() {
+                let message = "another scheduler leads now".to_owned();
+                break Outcome::EvictRefused { pod: pod.uid, message };
+            }
             match self.send(&pod).await {
                 Answer::Done => break Outcome::Evicted { pod: pod.uid },
                 // Gone already: what was wanted is so. The watch tells the rest.
@@ -76,7 +74,7 @@ impl Inner {
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         };
-        self.metrics.eviction(matches!(outcome, Outcome::Evicted { .. }));
+        self.means.metrics.eviction(matches!(outcome, Outcome::Evicted { .. }));
         outcome
     }
 
@@ -92,7 +90,7 @@ impl Inner {
                 ..DeleteOptions::default()
             }),
         };
-        let api = pods(&self.clients.calls, pod);
+        let api = pods(&self.means.clients.calls, pod);
         let params = PostParams::default();
         let call = api.create_subresource::<_, serde_json::Value>("eviction", &pod.name, &params, &eviction);
         match timeout(CALL, call).await {
@@ -107,14 +105,20 @@ mod tests {
     use krafla_engine::Input;
     use serde_json::Value;
 
+    use tokio::sync::watch;
+
+    use super::super::Backlog;
     use super::super::fake::{clients, done, refusal};
     use super::*;
-    use crate::inbox::{Letter, inbox};
+    use crate::inbox::{Letter, Outcomes, inbox};
+    use crate::metrics::Metrics;
 
     async fn outcome(answer: impl Fn(&str, &str) -> (u16, Value) + Send + Sync + 'static) -> (Outcome, usize) {
         let (clients, asked) = clients(answer);
         let (mailbox, mut letters) = inbox();
-        let evictor = Evictor::new(clients, Outcomes(mailbox), Metrics::new(), Backlog::new());
+        let (_leader, leads) = watch::channel(true);
+        let (outcomes, metrics, backlog) = (Outcomes(mailbox), Metrics::new(), Backlog::new());
+        let evictor = Evictor::new(Means { clients, outcomes, metrics, backlog, leads });
         evictor.evict(PodRef { uid: "u1".into(), namespace: "ns".into(), name: "p".into() });
         match letters.recv().await {
             Some(Letter::Input(input)) => match *input {

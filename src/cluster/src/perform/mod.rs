@@ -7,6 +7,7 @@ mod events;
 mod evict;
 #[cfg(test)]
 mod fake;
+mod placing;
 mod status;
 
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub(crate) use backlog::Backlog;
 use bind::Binder;
 pub(crate) use events::{Events, Notice, reference};
 use evict::Evictor;
+pub(crate) use placing::Placing;
 pub(crate) use status::{Counts, FIELD_MANAGER, Statuses};
 
 use crate::client::Clients;
@@ -35,7 +37,19 @@ pub(crate) struct Performer {
     statuses: Statuses,
     events: Events,
     backlog: Backlog,
+    placing: Placing,
     writers: Vec<JoinHandle<()>>,
+}
+
+/// What it takes to make a call that has an outcome.
+#[derive(Clone)]
+pub(crate) struct Means {
+    clients: Clients,
+    outcomes: Outcomes,
+    metrics: Metrics,
+    backlog: Backlog,
+    /// Nothing is sent while another process leads.
+    leads: watch::Receiver<bool>,
 }
 
 /// Who the performer writes as, and how much at once.
@@ -55,26 +69,28 @@ impl Performer {
         outcomes: &Outcomes,
         metrics: &Metrics,
         role: Role,
+        leads: &watch::Receiver<bool>,
     ) -> Self {
         let backlog = Backlog::new();
-        let (statuses, mut writers) = Statuses::start(clients, directory, &backlog);
+        let placing = Placing::default();
+        let (statuses, mut writers) = Statuses::start(clients, directory, &backlog, &placing, leads);
         let (events, event_writers) =
             Events::start(clients, directory, &backlog, metrics, role.component, role.scheduler);
         writers.extend(event_writers);
-        let (clients, metrics) = (clients.clone(), metrics.clone());
+        let means = Means {
+            clients: clients.clone(),
+            outcomes: outcomes.clone(),
+            metrics: metrics.clone(),
+            backlog: backlog.clone(),
+            leads: leads.clone(),
+        };
         Self {
-            evictor: Evictor::new(clients.clone(), outcomes.clone(), metrics.clone(), backlog.clone()),
-            binder: Binder::new(
-                clients,
-                directory.clone(),
-                outcomes.clone(),
-                metrics,
-                backlog.clone(),
-                role.binds_at_once,
-            ),
+            evictor: Evictor::new(means.clone()),
+            binder: Binder::new(means, directory.clone(), placing.clone(), role.binds_at_once),
             statuses,
             events,
             backlog,
+            placing,
             writers,
         }
     }
@@ -84,22 +100,29 @@ impl Performer {
         &self.events
     }
 
+    /// Who may write to which waiting pod.
+    pub(crate) fn placing(&self) -> &Placing {
+        &self.placing
+    }
+
     /// The writer of statuses.
     pub(crate) fn statuses(&self) -> &Statuses {
         &self.statuses
     }
 
-    /// Sends binds only while this process leads.
+    /// Notes who leads. What was to be written while this process led is another's to write afterwards.
     pub(crate) fn follow_leadership(
         &self,
         mut leads: watch::Receiver<bool>,
         metrics: Metrics,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let binder = self.binder.clone();
+        let statuses = self.statuses.clone();
         async move {
             loop {
                 let leading = *leads.borrow_and_update();
-                binder.allow(leading);
+                if !leading {
+                    statuses.forget_wanted();
+                }
                 metrics.leads(leading);
                 if leads.changed().await.is_err() {
                     return;

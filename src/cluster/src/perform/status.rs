@@ -12,12 +12,14 @@ use krafla_model::{Amounts, JobPhase, Name, quantity};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use super::answer::Answer;
 use super::backlog::Backlog;
+use super::placing::Placing;
 use crate::client::Clients;
 use crate::directory::{Directory, GroupKey};
 use crate::lanes::{Called, Lanes, Pace, Wish};
@@ -34,6 +36,8 @@ const MAKE_WAY: Duration = Duration::from_secs(1);
 pub(crate) struct Statuses(Arc<Writers>);
 
 struct Writers {
+    /// Only the leader writes.
+    leads: watch::Receiver<bool>,
     /// What PodGroups should say. Clients that update a whole PodGroup may take it back.
     wanted: Mutex<BTreeMap<GroupKey, Counts>>,
     groups: Lanes<GroupKey, GroupStatus>,
@@ -91,21 +95,34 @@ impl Wish for QueueStatus {
 
 impl Statuses {
     /// Starts the writers; the handles end when everything has been written after this has been dropped.
-    pub(crate) fn start(clients: &Clients, directory: &Directory, backlog: &Backlog) -> (Self, Vec<JoinHandle<()>>) {
+    pub(crate) fn start(
+        clients: &Clients,
+        directory: &Directory,
+        backlog: &Backlog,
+        placing: &Placing,
+        leads: &watch::Receiver<bool>,
+    ) -> (Self, Vec<JoinHandle<()>>) {
         let pace = |at_once, apart_ms| Pace { at_once, apart: Duration::from_millis(apart_ms) };
         let (groups, groups_end) = Lanes::start(pace(16, 200), {
-            let (clients, directory) = (clients.clone(), directory.clone());
-            move |key: GroupKey, wish: GroupStatus| write_group(clients.clone(), directory.clone(), key, wish)
+            let (clients, directory, leads) = (clients.clone(), directory.clone(), leads.clone());
+            move |key: GroupKey, wish: GroupStatus| {
+                let call = write_group(clients.clone(), directory.clone(), key, wish);
+                while_leading(leads.clone(), call)
+            }
         });
         let (pods, pods_end) = Lanes::start(pace(8, 200), {
-            let (clients, backlog) = (clients.clone(), backlog.clone());
-            move |_, wish: PodStatus| write_pod(clients.clone(), backlog.clone(), wish)
+            let (clients, backlog, placing, leads) = (clients.clone(), backlog.clone(), placing.clone(), leads.clone());
+            move |_, wish: PodStatus| {
+                while_leading(leads.clone(), write_pod(clients.clone(), backlog.clone(), placing.clone(), wish))
+            }
         });
         let (queues, queues_end) = Lanes::start(pace(4, 1_000), {
-            let (clients, backlog) = (clients.clone(), backlog.clone());
-            move |name: Name, wish: QueueStatus| write_queue(clients.clone(), backlog.clone(), name, wish)
+            let (clients, backlog, leads) = (clients.clone(), backlog.clone(), leads.clone());
+            move |name: Name, wish: QueueStatus| {
+                while_leading(leads.clone(), write_queue(clients.clone(), backlog.clone(), name, wish))
+            }
         });
-        let writers = Writers { wanted: Mutex::default(), groups, pods, queues };
+        let writers = Writers { leads: leads.clone(), wanted: Mutex::default(), groups, pods, queues };
         (Self(Arc::new(writers)), vec![groups_end, pods_end, queues_end])
     }
 
@@ -120,10 +137,18 @@ impl Statuses {
 
     /// A PodGroup has been seen with this phase. If it should be another, somebody has written over it.
     pub(crate) fn group_seen(&self, key: &GroupKey, phase: Option<&str>) {
+        if !*self.0.leads.borrow() {
+            return;
+        }
         let Some(counts) = self.wanted().get(key).copied() else { return };
         if phase.is_none_or(|phase| phase != counts.phase.as_str()) {
             self.0.groups.wish(key.clone(), GroupStatus { counts: Some(counts), ..GroupStatus::default() });
         }
+    }
+
+    /// What PodGroups should say is another's business now.
+    pub(crate) fn forget_wanted(&self) {
+        self.wanted().clear();
     }
 
     /// A PodGroup is gone.
@@ -147,6 +172,12 @@ impl Statuses {
     pub(crate) fn queue(&self, name: Name, allocated: Amounts) {
         self.0.queues.wish(name, QueueStatus(allocated));
     }
+}
+
+/// Makes a call only while this process leads; a wish of a process that does no more is dropped.
+async fn while_leading<V>(leads: watch::Receiver<bool>, call: impl Future<Output = Called<V>> + Send) -> Called<V> {
+    let leading = *leads.borrow();
+    if leading { call.await } else { Called::Done }
 }
 
 /// Sends a patch, and says what is left of the wish.
@@ -251,9 +282,10 @@ const fn coscheduling_phase(phase: JobPhase) -> &'static str {
     }
 }
 
-async fn write_pod(clients: Clients, backlog: Backlog, wish: PodStatus) -> Called<PodStatus> {
+async fn write_pod(clients: Clients, backlog: Backlog, placing: Placing, wish: PodStatus) -> Called<PodStatus> {
     backlog.quiet(MAKE_WAY).await;
     clients.throttle.turn().await;
+    let Some(_writing) = placing.write(&wish.pod.uid) else { return Called::Done };
     let mut status = Map::new();
     if let Some((reason, message)) = &wish.condition {
         let condition = json!({
