@@ -76,7 +76,7 @@ impl Stage {
 
     /// Makes `n` equal nodes.
     pub(crate) async fn nodes(&self, n: usize, cpu: &str, memory: &str) {
-        let nodes: Vec<NodeBuilder> = (0..n).map(|i| node(&format!("n{i}"), cpu, memory)).collect();
+        let nodes: Vec<NodeBuilder> = (0..n).map(|i| node(format!("n{i}"), cpu, memory)).collect();
         create_nodes(&self.client, nodes).await.expect("nodes are made");
     }
 

@@ -221,6 +221,8 @@ pub async fn run(
             info!("stopping: finishing what is on its way");
             // Who reads the cluster also writes statuses; those writers end with the last who uses them.
             helpers.shutdown().await;
+            leadership.abort();
+            let _ = leadership.await;
             performer.finish(LAST_CALLS).await
         }
         Err(_) => {
@@ -234,7 +236,6 @@ pub async fn run(
     if let Some(election) = election {
         let _ = timeout(Duration::from_secs(10), election).await;
     }
-    leadership.abort();
     drop(leads);
     if finished { Ok(()) } else { Err(RunError::Unfinished) }
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::server::{Scheduler, Server, cpu_of, pod_name};
 
 /// How often Krafla is asked how far it is.
-const ASK_EVERY: Duration = Duration::from_millis(20);
+const ASK_EVERY: Duration = Duration::from_millis(50);
 
 #[derive(Args)]
 pub(crate) struct Arguments {

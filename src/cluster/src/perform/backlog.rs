@@ -19,7 +19,11 @@ impl Backlog {
 
     /// One more.
     pub(crate) fn enter(&self) -> Held {
-        self.0.send_modify(|n| *n += 1);
+        // Nobody waits for there being more.
+        self.0.send_if_modified(|n| {
+            *n += 1;
+            false
+        });
         Held(self.clone())
     }
 
@@ -40,6 +44,9 @@ impl Backlog {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.0.send_modify(|n| *n = n.saturating_sub(1));
+        self.0.0.send_if_modified(|n| {
+            *n = n.saturating_sub(1);
+            *n == 0
+        });
     }
 }
