@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    type Log = Arc<Mutex<Vec<(u64, &'static str, Vec<u32>)>>>;
+    type Log = Arc<Mutex<Vec<(u128, &'static str, Vec<u32>)>>>;
 
     fn pace(at_once: usize, apart_ms: u64) -> Pace {
         Pace { at_once, apart: Duration::from_millis(apart_ms) }
@@ -236,7 +236,7 @@ mod tests {
         let (lanes, ended) = Lanes::start(pace, move |key, value: Vec<u32>| {
             let (noted, left) = (Arc::clone(&noted), Arc::clone(&left));
             async move {
-                noted.lock().expect("unpoisoned").push((start.elapsed().as_millis() as u64, key, value.clone()));
+                noted.lock().expect("unpoisoned").push((start.elapsed().as_millis(), key, value.clone()));
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 let mut left = left.lock().expect("unpoisoned");
                 if *left > 0 {

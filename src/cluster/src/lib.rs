@@ -1,6 +1,6 @@
 //! The live shell: the engine on a real cluster.
 //!
-//! Data goes one way round: a watch a kind ([`mod@watch`]) -> the feed, which turns objects into events -> the inbox ->
+//! Data goes one way round: a watch a kind -> the feed, which turns objects into events -> the inbox ->
 //! the engine's thread -> effects -> the performer, which carries them out and reports what became of them to the
 //! inbox. Beside it: controllers that make PodGroups and keep the states of queues, the election of a leader, and pages
 //! with metrics and health.
