@@ -18,6 +18,9 @@ use crate::perform::Performer;
 
 /// Letters that one step takes in at most, so that a flood does not keep decisions waiting.
 const MOST_LETTERS: usize = 8_192;
+/// Fewer than this many are worth waiting a moment for more: one step and one wake-up instead of one for each.
+const FEW_LETTERS: usize = 256;
+const GATHER: Duration = Duration::from_millis(2);
 /// How often the engine's numbers are taken for the metrics.
 const OBSERVE_EVERY: Duration = Duration::from_secs(1);
 
@@ -68,6 +71,14 @@ impl Scheduler {
                 n = self.letters.recv_many(&mut letters, MOST_LETTERS) => {
                     if n == 0 {
                         break;
+                    }
+                    if letters.len() < FEW_LETTERS {
+                        sleep(GATHER).await;
+                        while letters.len() < MOST_LETTERS
+                            && let Ok(letter) = self.letters.try_recv()
+                        {
+                            letters.push(letter);
+                        }
                     }
                 }
                 () = nap => {}
