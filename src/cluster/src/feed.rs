@@ -110,7 +110,7 @@ impl Feed {
             Seen::Object(object) => self.object(kind, &object).await,
             Seen::Raw(raw) if kind == Kind::Command => self.controllers.observe(Observation::Command(raw)),
             Seen::Raw(raw) => {
-                let identity = identity_of(&raw);
+                let identity = Identity::of(&raw.metadata);
                 let status = raw.data.get("status").cloned().unwrap_or(Value::Null);
                 match read(kind, *raw) {
                     Ok(object) => {
@@ -153,8 +153,7 @@ impl Feed {
         if !problems.is_empty()
             && let Some(meta) = object.metadata()
         {
-            let text = |value: &Option<String>| value.clone().unwrap_or_default();
-            let identity = Identity { namespace: text(&meta.namespace), name: text(&meta.name), uid: text(&meta.uid) };
+            let identity = Identity::of(meta);
             for problem in &problems {
                 self.problem(kind, &identity, problem);
             }
@@ -193,11 +192,10 @@ impl Feed {
     fn find_group(&mut self, pod: &mut Pod, placed: bool) {
         let meta = &pod.metadata;
         let (Some(uid), Some(namespace)) = (meta.uid.clone(), meta.namespace.clone()) else { return };
-        let named = group_of(pod).map(str::to_owned);
-        let made_for_it = named.is_none() || named.as_deref() == Some(&*implicit_group_name(pod));
-        let by_label = label_gang(pod).is_some();
-        let Some(group) = (if made_for_it { Some(implicit_group_name(pod)) } else { named.clone() }) else { return };
-        if made_for_it || by_label {
+        let (named, made) = (group_of(pod).map(str::to_owned), implicit_group_name(pod));
+        let names_none = named.is_none();
+        let group = named.unwrap_or_else(|| made.clone());
+        if group == made || label_gang(pod).is_some() {
             let key = (Name::from(&*namespace), Name::from(&*group));
             let ended = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             let needs_group =
@@ -210,7 +208,7 @@ impl Feed {
                 self.controllers.observe(Observation::Pod { uid: uid.clone(), name, key, needs_group, sample });
             }
         }
-        if named.is_none() {
+        if names_none {
             if placed {
                 self.directory.unlink(&uid);
             } else {
@@ -282,12 +280,6 @@ fn sample(pod: &Pod) -> Pod {
     sample.status = None;
     sample.metadata.managed_fields = None;
     sample
-}
-
-fn identity_of(object: &DynamicObject) -> Identity {
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    let meta = &object.metadata;
-    Identity { namespace: text(&meta.namespace), name: text(&meta.name), uid: text(&meta.uid) }
 }
 
 /// Reads a custom resource leniently.

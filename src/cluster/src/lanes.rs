@@ -11,10 +11,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// First pause after a failed call; doubled with each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// Longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+use crate::pauses::Pauses;
+
+/// Pauses after failed calls.
+const FAILED: Pauses = Pauses::new(Duration::from_millis(250), Duration::from_secs(30));
 
 /// A wish for an object that a newer one may be put over.
 pub(crate) trait Wish: Send + 'static {
@@ -81,7 +81,7 @@ struct Agenda<K, V> {
     busy: BTreeSet<K>,
     /// Keys whose call has ended, and until when they rest.
     resting: BTreeSet<(Instant, K)>,
-    failures: BTreeMap<K, u32>,
+    failures: BTreeMap<K, Pauses>,
     turn: u64,
 }
 
@@ -148,9 +148,7 @@ impl<K: Ord + Clone + Send + Sync + 'static, V: Wish> Agenda<K, V> {
         let now = Instant::now();
         match called {
             Called::Again(value) if open => {
-                let n = self.failures.entry(key.clone()).or_default();
-                let pause = FIRST_PAUSE.saturating_mul(1 << (*n).min(10)).min(LONGEST_PAUSE);
-                *n = n.saturating_add(1);
+                let pause = self.failures.entry(key.clone()).or_insert(FAILED).pause();
                 self.again(key, value, now + pause);
             }
             Called::Again(_) | Called::Done => {

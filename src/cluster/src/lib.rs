@@ -19,6 +19,7 @@ mod inbox;
 mod lanes;
 pub mod leader;
 pub mod metrics;
+mod pauses;
 mod perform;
 mod queues;
 pub mod run;

@@ -37,10 +37,7 @@ async fn make_one(clients: &Clients, name: &str, reclaimable: bool) -> Result<()
         clients.throttle.turn().await;
         let answer = match timeout(CALL, async { api.get_opt(name).await }).await {
             Ok(Ok(Some(_))) => return Ok(()),
-            Ok(Ok(None)) => match timeout(CALL, api.create(&params, &object)).await {
-                Ok(result) => Answer::of(&result),
-                Err(_) => Answer::Unknown { message: "no answer".to_owned() },
-            },
+            Ok(Ok(None)) => Answer::within(CALL, api.create(&params, &object)).await,
             Ok(Err(error)) => Answer::of::<()>(&Err(error)),
             Err(_) => Answer::Unknown { message: "no answer".to_owned() },
         };

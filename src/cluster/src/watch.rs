@@ -7,18 +7,19 @@ use std::time::Duration;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use krafla_api::Object;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::Sender;
 use tracing::{info, warn};
 
-/// First and longest pause after an error of a watch.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+use crate::pauses::Pauses;
+
+/// Pauses after errors of a watch: short, since until it is open again nothing is seen of the cluster.
+const ERRORS: Pauses = Pauses::new(Duration::from_millis(200), Duration::from_secs(5));
 
 /// The kinds that are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,6 +102,14 @@ pub(crate) struct Identity {
     pub(crate) uid: String,
 }
 
+impl Identity {
+    /// That of an object with this metadata.
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        Self { namespace: text(&meta.namespace), name: text(&meta.name), uid: text(&meta.uid) }
+    }
+}
+
 /// What a watch has seen.
 #[derive(Debug)]
 pub(crate) enum Change {
@@ -157,7 +166,7 @@ async fn follow<K>(api: Api<K>, kind: Kind, out: Sender<Change>, wrap: fn(K) -> 
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut stream = watcher(api, watcher::Config::default()).backoff(Pauses::default()).boxed();
+    let mut stream = watcher(api, watcher::Config::default()).backoff(ERRORS).boxed();
     // What is known, by what tells objects apart; and while a list comes in, what it has brought so far.
     let mut known: BTreeMap<Key, Identity> = BTreeMap::new();
     let mut listing: Option<BTreeMap<Key, Identity>> = None;
@@ -169,7 +178,7 @@ where
                 Ok(())
             }
             Ok(watcher::Event::InitApply(object)) => {
-                let identity = identity_of(&object);
+                let identity = Identity::of(object.meta());
                 if let Some(listing) = &mut listing {
                     listing.insert(key_of(kind, &identity), identity);
                 }
@@ -183,12 +192,12 @@ where
                 conclude(kind, gone.collect(), &out).await
             }
             Ok(watcher::Event::Apply(object)) => {
-                let identity = identity_of(&object);
+                let identity = Identity::of(object.meta());
                 known.insert(key_of(kind, &identity), identity);
                 out.send(Change::Applied(kind, Box::new(wrap(object)))).await
             }
             Ok(watcher::Event::Delete(object)) => {
-                let identity = identity_of(&object);
+                let identity = Identity::of(object.meta());
                 known.remove(&key_of(kind, &identity));
                 out.send(Change::Gone(kind, identity)).await
             }
@@ -232,34 +241,6 @@ async fn conclude(
         out.send(Change::Gone(kind, identity)).await?;
     }
     out.send(Change::Listed(kind)).await
-}
-
-fn identity_of<K: Resource>(object: &K) -> Identity {
-    let meta = object.meta();
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    Identity { namespace: text(&meta.namespace), name: text(&meta.name), uid: text(&meta.uid) }
-}
-
-/// Pauses after errors: short, since until the watch is open again nothing is seen of the cluster.
-#[derive(Default)]
-struct Pauses {
-    errors: u32,
-}
-
-impl Iterator for Pauses {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let pause = FIRST_PAUSE.saturating_mul(1 << self.errors.min(10)).min(LONGEST_PAUSE);
-        self.errors = self.errors.saturating_add(1);
-        Some(pause)
-    }
-}
-
-impl Backoff for Pauses {
-    fn reset(&mut self) {
-        self.errors = 0;
-    }
 }
 
 /// Whether the server does not know the kind, or keeps an optional one from us. A server that has just started may say

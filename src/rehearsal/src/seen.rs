@@ -392,17 +392,8 @@ impl Stage for Seen {
 
     fn pod(&self, index: usize) -> PodFacts<'_> {
         let pod = &self.pods[index];
-        PodFacts {
-            namespace: pod.spec.namespace(),
-            name: &pod.spec.name,
-            job: pod.job,
-            node: pod.spec.node.as_deref(),
-            nominated: pod.spec.nominated.as_deref(),
-            succeeded: pod.spec.phase == PodPhase::Succeeded,
-            over: pod.over(),
-            gone: pod.gone,
-            evicted: pod.evicted,
-        }
+        let (job, over, gone, evicted) = (pod.job, pod.over(), pod.gone, pod.evicted);
+        PodFacts { job, over, gone, evicted, ..PodFacts::of(&pod.spec) }
     }
 
     fn n_jobs(&self) -> usize {

@@ -165,7 +165,7 @@ async fn make(
     let mut converter = Converter::new();
     let (group, problems) = converter.group_for_pod(pod, owner.as_ref());
     let Some(mut group) = group else {
-        let about = Identity { namespace: key.0.to_string(), name: pod.name_any(), uid: pod.uid().unwrap_or_default() };
+        let about = Identity::of(&pod.metadata);
         for problem in problems {
             events.notice(Notice {
                 about: reference(Kind::Pod, &about),

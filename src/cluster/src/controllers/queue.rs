@@ -4,19 +4,17 @@
 //! queue closes those below it, and opens again those that it closed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 use tracing::info;
 
 use super::{Observation, settle};
 use crate::client::Clients;
 use crate::directory::GroupKey;
 use crate::lanes::{Called, Lanes, Wish};
-use crate::perform::{Answer, Events, Notice, reference};
+use crate::perform::{Answer, CALL, Events, Notice, reference};
 use crate::watch::{Identity, Kind};
 
 /// The queue above all others.
@@ -25,7 +23,6 @@ const ROOT: &str = "root";
 const CLOSED_BY_PARENT: &str = "volcano.sh/closed-by-parent";
 /// The field manager that Volcano's controller uses, so that either may take over from the other.
 const FIELD_MANAGER: &str = "queue-controller";
-const CALL: Duration = Duration::from_secs(30);
 
 /// What is to be written to a queue. All of it that is given.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -268,7 +265,7 @@ async fn call(clients: Clients, events: Events, name: String, mut wanted: Wanted
     if !patch.is_empty() {
         clients.throttle.turn().await;
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let answer = answered(api.patch(&name, &params, &Patch::Merge(Value::Object(patch)))).await;
+        let answer = Answer::within(CALL, api.patch(&name, &params, &Patch::Merge(Value::Object(patch)))).await;
         if answer != Answer::Done {
             return settle(&format!("queue {name} cannot be written"), wanted, answer);
         }
@@ -282,18 +279,11 @@ async fn call(clients: Clients, events: Events, name: String, mut wanted: Wanted
         "status": { "state": state },
     }));
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let answer = answered(api.patch_status(&name, &params, &patch)).await;
+    let answer = Answer::within(CALL, api.patch_status(&name, &params, &patch)).await;
     if answer == Answer::Done {
         info!("queue {name} is {state}");
     }
     settle(&format!("state of queue {name} cannot be written"), wanted, answer)
-}
-
-async fn answered<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Answer {
-    match timeout(CALL, call).await {
-        Ok(result) => Answer::of(&result),
-        Err(_) => Answer::Unknown { message: format!("no answer within {} s", CALL.as_secs()) },
-    }
 }
 
 #[cfg(test)]

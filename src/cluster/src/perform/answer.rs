@@ -1,6 +1,12 @@
 //! What an answer of the API server to a write means.
 
+use std::time::Duration;
+
 use kube::Error;
+use tokio::time::timeout;
+
+/// How long a call that matters may take.
+pub(crate) const CALL: Duration = Duration::from_secs(30);
 
 /// What is known after a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +20,14 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
+    /// Makes a call, and reads its result; after `most` nobody knows.
+    pub(crate) async fn within<T>(most: Duration, call: impl Future<Output = Result<T, Error>>) -> Self {
+        match timeout(most, call).await {
+            Ok(result) => Self::of(&result),
+            Err(_) => Self::Unknown { message: format!("no answer within {} s", most.as_secs()) },
+        }
+    }
+
     /// Reads the result of a call.
     pub(crate) fn of<T>(result: &Result<T, Error>) -> Self {
         match result {

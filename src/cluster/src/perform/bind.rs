@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -19,16 +18,10 @@ use kube::{Api, Client};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Means;
-use super::answer::Answer;
+use super::answer::{Answer, CALL};
 use super::placing::Placing;
+use super::{LOST_ANSWER, Means};
 use crate::directory::Directory;
-
-/// How long one call may take.
-const CALL: Duration = Duration::from_secs(30);
-/// First pause before a pod is asked again; doubled up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Performs binds.
 #[derive(Clone)]
@@ -107,17 +100,14 @@ impl Inner {
         let api = pods(&self.means.clients.calls, pod);
         let params = PostParams::default();
         let call = api.create_subresource::<_, kube::core::Status>("binding", &pod.name, &params, &binding);
-        match timeout(CALL, call).await {
-            Ok(result) => Answer::of(&result),
-            Err(_) => Answer::Unknown { message: format!("no answer within {} s", CALL.as_secs()) },
-        }
+        Answer::within(CALL, call).await
     }
 
     /// Asks the pod where it is until the server answers.
     async fn ask_until_known(&self, pod: &PodRef, node: &Name, message: String) -> Outcome {
         let api = pods(&self.means.clients.calls, pod);
         let refused = |message: String| Outcome::BindRefused { pod: pod.uid.clone(), message };
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = LOST_ANSWER;
         loop {
             self.means.clients.throttle.turn().await;
             match timeout(CALL, api.get_opt(&pod.name)).await {
@@ -131,8 +121,7 @@ impl Inner {
                 }
                 Ok(Err(_)) | Err(_) => {}
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            sleep(pauses.pause()).await;
         }
     }
 }
@@ -156,6 +145,8 @@ pub(super) fn pods(client: &Client, pod: &PodRef) -> Api<Pod> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use krafla_engine::Input;
     use serde_json::{Value, json};
 

@@ -1,7 +1,6 @@
 //! Evictions, through the Eviction API: a PodDisruptionBudget may refuse them, and that is understood.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::policy::v1::Eviction;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions};
@@ -9,15 +8,12 @@ use krafla_engine::Outcome;
 use krafla_framework::effect::PodRef;
 use kube::api::PostParams;
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use super::Means;
-use super::answer::Answer;
+use super::answer::{Answer, CALL};
 use super::bind::pods;
+use super::{LOST_ANSWER, Means};
 
-const CALL: Duration = Duration::from_secs(30);
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Evictions at once.
 const AT_ONCE: usize = 32;
 
@@ -52,7 +48,7 @@ impl Inner {
         let Ok(_place) = self.in_flight.acquire().await else {
             return Outcome::EvictRefused { pod: pod.uid, message: "the scheduler stops".to_owned() };
         };
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = LOST_ANSWER;
         let outcome = loop {
             self.means.clients.throttle.turn().await;
             if !*self.means.leads.borrow() {
@@ -71,8 +67,7 @@ impl Inner {
                 // Evicting a pod that terminates already changes nothing, so this one may be sent again.
                 Answer::Unknown { .. } => {}
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            sleep(pauses.pause()).await;
         };
         self.means.metrics.eviction(matches!(outcome, Outcome::Evicted { .. }));
         outcome
@@ -93,10 +88,7 @@ impl Inner {
         let api = pods(&self.means.clients.calls, pod);
         let params = PostParams::default();
         let call = api.create_subresource::<_, serde_json::Value>("eviction", &pod.name, &params, &eviction);
-        match timeout(CALL, call).await {
-            Ok(result) => Answer::of(&result),
-            Err(_) => Answer::Unknown { message: format!("no answer within {} s", CALL.as_secs()) },
-        }
+        Answer::within(CALL, call).await
     }
 }
 

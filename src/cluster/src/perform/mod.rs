@@ -17,7 +17,7 @@ use krafla_framework::Effect;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-pub(crate) use answer::{Answer, text_of};
+pub(crate) use answer::{Answer, CALL, text_of};
 pub(crate) use backlog::Backlog;
 use bind::Binder;
 pub(crate) use events::{Events, Notice, reference};
@@ -29,6 +29,10 @@ use crate::client::Clients;
 use crate::directory::Directory;
 use crate::inbox::Outcomes;
 use crate::metrics::Metrics;
+use crate::pauses::Pauses;
+
+/// Pauses after a call whose answer was lost.
+const LOST_ANSWER: Pauses = Pauses::new(Duration::from_millis(100), Duration::from_secs(2));
 
 /// Carries out effects.
 pub(crate) struct Performer {

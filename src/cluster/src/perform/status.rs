@@ -14,10 +14,9 @@ use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 use tracing::{debug, warn};
 
-use super::answer::Answer;
+use super::answer::{Answer, CALL};
 use super::backlog::Backlog;
 use super::placing::Placing;
 use crate::client::Clients;
@@ -27,7 +26,6 @@ use crate::watch::Kind;
 
 /// The field manager of what the scheduler writes.
 pub(crate) const FIELD_MANAGER: &str = "krafla";
-const CALL: Duration = Duration::from_secs(30);
 /// How long what can wait makes way for binds.
 const MAKE_WAY: Duration = Duration::from_secs(1);
 
@@ -182,11 +180,7 @@ async fn while_leading<V>(leads: watch::Receiver<bool>, call: impl Future<Output
 
 /// Sends a patch, and says what is left of the wish.
 async fn settle<V, T>(what: &str, wish: V, call: impl Future<Output = Result<T, kube::Error>>) -> Called<V> {
-    let answer = match timeout(CALL, call).await {
-        Ok(result) => Answer::of(&result),
-        Err(_) => Answer::Unknown { message: format!("no answer within {} s", CALL.as_secs()) },
-    };
-    match answer {
+    match Answer::within(CALL, call).await {
         Answer::Done => Called::Done,
         Answer::Refused { code: 404, .. } => Called::Done,
         // The object of this UID is gone, and another has its name.

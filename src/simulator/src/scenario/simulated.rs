@@ -2,7 +2,7 @@
 
 use krafla_framework::Subject;
 use krafla_framework::effect::PodRef;
-use krafla_model::{PodPhase, ResourceId};
+use krafla_model::ResourceId;
 
 use super::stage::{About, Holder, JobFacts, PodFacts, Stage};
 use crate::world::World;
@@ -14,17 +14,8 @@ impl Stage for World {
 
     fn pod(&self, index: usize) -> PodFacts<'_> {
         let pod = World::pod(self, index);
-        PodFacts {
-            namespace: pod.spec.namespace(),
-            name: &pod.spec.name,
-            job: pod.job,
-            node: pod.spec.node.as_deref(),
-            nominated: pod.spec.nominated.as_deref(),
-            succeeded: pod.spec.phase == PodPhase::Succeeded,
-            over: pod.is_over(),
-            gone: pod.gone,
-            evicted: pod.evicted,
-        }
+        let (job, over, gone, evicted) = (pod.job, pod.is_over(), pod.gone, pod.evicted);
+        PodFacts { job, over, gone, evicted, ..PodFacts::of(&pod.spec) }
     }
 
     fn n_jobs(&self) -> usize {

@@ -1,6 +1,6 @@
 //! Where a scenario is played: what an expectation can ask of it.
 
-use krafla_model::Time;
+use krafla_model::{PodPhase, PodSpec, Time};
 
 /// A place where a scenario is played: the simulated world, or what is seen of a cluster.
 ///
@@ -92,6 +92,23 @@ pub struct PodFacts<'a> {
     pub gone: bool,
     /// Whether the scheduler evicted it.
     pub evicted: bool,
+}
+
+impl<'a> PodFacts<'a> {
+    /// What the pod itself says: one of no known job, that is there and was not evicted.
+    pub fn of(pod: &'a PodSpec) -> Self {
+        Self {
+            namespace: pod.namespace(),
+            name: &pod.name,
+            job: 0,
+            node: pod.node.as_deref(),
+            nominated: pod.nominated.as_deref(),
+            succeeded: pod.phase == PodPhase::Succeeded,
+            over: matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed),
+            gone: false,
+            evicted: false,
+        }
+    }
 }
 
 /// What is known of a job.
