@@ -19,7 +19,7 @@ pub(crate) struct Logging {
 
 /// Starts logging what `filter` lets pass.
 pub(crate) fn start(filter: &str) -> anyhow::Result<Logging> {
-    let parsed = EnvFilter::try_new(filter).map_err(|_| {
+    let parsed = read(filter).map_err(|_| {
         anyhow!("--log {filter}: use error, warn, info, debug, trace or off, or a filter such as krafla_engine=debug")
     })?;
     let colour = std::io::stderr().is_terminal();
@@ -29,11 +29,18 @@ pub(crate) fn start(filter: &str) -> anyhow::Result<Logging> {
     Ok(Logging { handle, at_start: filter.into() })
 }
 
+/// A level is for Krafla's own lines: the client's would repeat each failed call, whose caller says what it means.
+fn read(filter: &str) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
+    let only_a_level = !filter.contains(['=', ',']);
+    let quiet = if only_a_level { ",kube_client::client::builder=off" } else { "" };
+    EnvFilter::try_new(format!("{filter}{quiet}"))
+}
+
 impl Logging {
     /// Logs what `filter` lets pass from now on; what was set at the start, if `None`.
     pub(crate) fn set(&self, filter: Option<&str>) -> Result<(), String> {
         let filter = filter.unwrap_or(&self.at_start);
-        let parsed = EnvFilter::try_new(filter).map_err(|error| format!("{filter}: {error}"))?;
+        let parsed = read(filter).map_err(|error| format!("{filter}: {error}"))?;
         self.handle.reload(parsed).map_err(|error| error.to_string())
     }
 }

@@ -20,7 +20,10 @@ use crate::perform::Performer;
 const MOST_LETTERS: usize = 8_192;
 /// Fewer than this many are worth waiting a moment for more: one step and one wake-up instead of one for each.
 const FEW_LETTERS: usize = 256;
+/// That moment; a pod that comes alone waits no longer.
 const GATHER: Duration = Duration::from_millis(2);
+/// That moment while binds are on their way: their outcomes come in a stream, and each alone changes no decision.
+const GATHER_OUTCOMES: Duration = Duration::from_millis(20);
 /// How often the engine's numbers are taken for the metrics.
 const OBSERVE_EVERY: Duration = Duration::from_secs(1);
 
@@ -73,7 +76,7 @@ impl Scheduler {
                         break;
                     }
                     if letters.len() < FEW_LETTERS {
-                        sleep(GATHER).await;
+                        sleep(if self.performer.is_quiet() { GATHER } else { GATHER_OUTCOMES }).await;
                         while letters.len() < MOST_LETTERS
                             && let Ok(letter) = self.letters.try_recv()
                         {

@@ -60,6 +60,8 @@ pub struct Engine {
     /// The last cycle decided something, so that the next may find more.
     restless: bool,
     last_cycle: Option<Time>,
+    /// A configuration has been refused, and nobody has been told.
+    refusal: Option<Effect>,
     cycles: u64,
     panics: u64,
     discrepancies: u64,
@@ -107,6 +109,7 @@ impl Engine {
             stirred: false,
             restless: false,
             last_cycle: None,
+            refusal: None,
             cycles: 0,
             panics: 0,
             discrepancies: 0,
@@ -165,6 +168,7 @@ impl Engine {
         for input in inputs {
             self.take_in(input, &mut step);
         }
+        step.effects.extend(self.refusal.take());
         self.stirred |= !self.parked.release(now).is_empty();
         self.tell_of_lonely(now, &mut step);
         let due = self.stirred
@@ -213,7 +217,7 @@ impl Engine {
                 self.stirred |= news == News::Something && !calm;
             }
             Input::Outcome(outcome) => self.take_in_outcome(outcome, step),
-            Input::Configuration { file, text } => self.configure(&file, &text, step),
+            Input::Configuration { file, text } => self.configure(&file, &text),
         }
     }
 
@@ -276,7 +280,8 @@ impl Engine {
         effects::waiting_alone(&self.cluster, &self.reasons, &lonely, self.options.events, &mut step.effects);
     }
 
-    fn configure(&mut self, file: &str, text: &str, step: &mut Step) {
+    fn configure(&mut self, file: &str, text: &str) {
+        self.refusal = None;
         if self.configuration.is_from(text) {
             // A refused change that was taken back.
             if !self.health.current {
@@ -299,7 +304,7 @@ impl Engine {
                 error!(file, "configuration refused, the last good one stays:\n{}", problems.join("\n"));
                 self.health.refused += 1;
                 self.health.current = false;
-                step.effects.push(Effect::Event {
+                self.refusal = Some(Effect::Event {
                     about: Subject::Scheduler,
                     warning: true,
                     reason: "InvalidConfiguration".to_owned(),

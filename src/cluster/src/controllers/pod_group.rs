@@ -11,13 +11,14 @@ use krafla_api::Converter;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
+use tokio::time::timeout;
 use tracing::info;
 
 use super::{Observation, settle};
 use crate::client::Clients;
 use crate::directory::GroupKey;
 use crate::lanes::{Called, Lanes, Wish};
-use crate::perform::{Answer, Events, FIELD_MANAGER, Notice, reference};
+use crate::perform::{Answer, CALL, Events, FIELD_MANAGER, Notice, reference};
 use crate::watch::{Identity, Kind};
 
 /// Label of the PodGroups that are made here.
@@ -118,7 +119,8 @@ async fn call(clients: Clients, events: Events, key: GroupKey, wanted: Wanted) -
     clients.throttle.turn().await;
     match &wanted {
         Wanted::Made { pod, sample } => {
-            let answer = make(&clients, &events, &api, &key, pod, sample.as_deref()).await;
+            let made = timeout(CALL, make(&clients, &events, &api, &key, pod, sample.as_deref()));
+            let answer = made.await.unwrap_or_else(|_| Answer::silence(CALL));
             settle(&format!("podgroup {}/{} cannot be made", key.0, key.1), wanted, answer)
         }
         Wanted::Deleted { uid } => {
@@ -126,7 +128,7 @@ async fn call(clients: Clients, events: Events, key: GroupKey, wanted: Wanted) -
                 uid: Some(uid.clone()),
                 ..kube::api::Preconditions::default()
             });
-            let answer = match Answer::of(&api.delete(&key.1, &params).await) {
+            let answer = match Answer::within(CALL, api.delete(&key.1, &params)).await {
                 Answer::Refused { code: 409, .. } => Answer::Done, // another has its name
                 answer => answer,
             };

@@ -24,8 +24,13 @@ impl Answer {
     pub(crate) async fn within<T>(most: Duration, call: impl Future<Output = Result<T, Error>>) -> Self {
         match timeout(most, call).await {
             Ok(result) => Self::of(&result),
-            Err(_) => Self::Unknown { message: format!("no answer within {} s", most.as_secs()) },
+            Err(_) => Self::silence(most),
         }
+    }
+
+    /// There was none.
+    pub(crate) fn silence(most: Duration) -> Self {
+        Self::Unknown { message: format!("no answer within {} s", most.as_secs()) }
     }
 
     /// Reads the result of a call.

@@ -153,12 +153,17 @@ impl Performer {
         }
     }
 
+    /// Whether no bind or eviction waits for its outcome.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.backlog.len() == 0
+    }
+
     /// Waits, but no longer than `most`, until every bind and eviction has its outcome, and what was to be written has
     /// been.
     pub(crate) async fn finish(self, most: Duration) -> bool {
         let end = tokio::time::Instant::now() + most;
         self.backlog.quiet(most).await;
-        let all_done = self.backlog.len() == 0;
+        let all_done = self.is_quiet();
         self.events.close();
         drop((self.statuses, self.events));
         for writer in self.writers {
