@@ -16,6 +16,7 @@ pub mod registry;
 pub mod search;
 pub mod session;
 pub mod session_plugin;
+pub mod share;
 pub mod verdict;
 
 pub use action::Action;
@@ -33,4 +34,5 @@ pub use registry::{ActionBuilder, PluginBuilder, Registry};
 pub use search::{Found, Room, SearchLimits, Searcher};
 pub use session::{Outcome, Session, Statement};
 pub use session_plugin::{Domain, EvictionKind, JobCondition, Purpose, SessionPlugin, Victims, Vote};
+pub use share::{Dues, RelativeShare};
 pub use verdict::{Refusals, Verdict, Why};
