@@ -11,7 +11,9 @@ use krafla_framework::{Action, ActionInfo, Arguments, RankedQueue, Reason, Sessi
 use krafla_model::{ClusterState, JobId, QueueId, Resources, TaskId, TaskStatus};
 
 use crate::enqueue::{ClosedQueues, explain_missing_queue};
-use crate::placement::{Attempt, can_still_start, cluster_is_too_full, needed_first, place_one, placed};
+use crate::placement::{
+    Attempt, can_still_start, cluster_is_too_full, explain_promises, needed_first, place_one, placed,
+};
 
 /// Name and arguments.
 pub const INFO: ActionInfo =
@@ -271,27 +273,4 @@ fn explain_rest(session: &mut Session<'_>, job: JobId, attempt: &Attempt) {
         Some(reason) => session.explain_job(job, reason),
         None => session.clear_reason(job),
     }
-}
-
-/// Tasks that were promised a node say which. Answers the first such reason.
-fn explain_promises(session: &mut Session<'_>, job: JobId) -> Option<Reason> {
-    let cluster = session.cluster();
-    if cluster.job(job).n_pipelined() == 0 {
-        return None;
-    }
-    let promised: Vec<(TaskId, Reason)> = cluster
-        .job(job)
-        .tasks()
-        .filter(|task| cluster.task(*task).status() == TaskStatus::Pipelined)
-        .filter_map(|task| {
-            let host = cluster.node(cluster.task(task).node()?);
-            let ending = host.books().tasks.iter().filter(|t| cluster.task(**t).status() == TaskStatus::Releasing);
-            let terminating = u32::try_from(ending.count()).unwrap_or(u32::MAX);
-            Some((task, Reason::WaitingForRelease { node: host.name().clone(), terminating }))
-        })
-        .collect();
-    for (task, reason) in &promised {
-        session.explain_promise(*task, reason.clone());
-    }
-    promised.into_iter().next().map(|(_, reason)| reason)
 }

@@ -5,7 +5,10 @@
 pub mod allocate;
 pub mod backfill;
 pub mod enqueue;
+mod eviction;
 mod placement;
+pub mod preempt;
+pub mod reclaim;
 
 use krafla_framework::{ActionBuilder, ArgumentInfo, ArgumentKind};
 
@@ -23,5 +26,7 @@ pub fn all() -> Vec<ActionBuilder> {
         ActionBuilder { info: enqueue::INFO, build: enqueue::build },
         ActionBuilder { info: allocate::INFO, build: allocate::build },
         ActionBuilder { info: backfill::INFO, build: backfill::build },
+        ActionBuilder { info: preempt::INFO, build: preempt::build },
+        ActionBuilder { info: reclaim::INFO, build: reclaim::build },
     ]
 }

@@ -143,3 +143,26 @@ fn has(role: &Role) -> u32 {
 pub(crate) fn placed(job: &Job) -> u32 {
     job.n_ready() + job.n_pipelined() + job.pending_best_effort()
 }
+
+/// Tasks that were promised a node say which. Answers the first such reason.
+pub(crate) fn explain_promises(session: &mut Session<'_>, job: JobId) -> Option<Reason> {
+    let cluster = session.cluster();
+    if cluster.job(job).n_pipelined() == 0 {
+        return None;
+    }
+    let promised: Vec<(TaskId, Reason)> = cluster
+        .job(job)
+        .tasks()
+        .filter(|task| cluster.task(*task).status() == TaskStatus::Pipelined)
+        .filter_map(|task| {
+            let host = cluster.node(cluster.task(task).node()?);
+            let ending = host.books().tasks.iter().filter(|t| cluster.task(**t).status() == TaskStatus::Releasing);
+            let terminating = u32::try_from(ending.count()).unwrap_or(u32::MAX);
+            Some((task, Reason::WaitingForRelease { node: host.name().clone(), terminating }))
+        })
+        .collect();
+    for (task, reason) in &promised {
+        session.explain_promise(*task, reason.clone());
+    }
+    promised.into_iter().next().map(|(_, reason)| reason)
+}

@@ -126,7 +126,7 @@ impl Written {
     ) {
         let mut old = std::mem::take(&mut self.nominations);
         for &(task, node) in nominations {
-            let pod = pod_ref(cluster, task);
+            let pod = PodRef::of(cluster, task);
             if old.remove(&pod.uid).is_none_or(|(_, before)| before != node) {
                 effects.push(Effect::Nominate { pod: pod.clone(), node: Some(cluster.node(node).name().clone()) });
             }
@@ -177,26 +177,22 @@ impl Written {
     }
 }
 
-/// A task's pod.
-pub(crate) fn pod_ref(cluster: &ClusterState, task: TaskId) -> PodRef {
-    let pod = cluster.task(task);
-    PodRef { uid: pod.uid.clone(), namespace: cluster.namespace_of(task).clone(), name: pod.name.clone() }
-}
-
 /// Decisions of a session as effects, in order.
 pub(crate) fn carry_out(cluster: &ClusterState, decisions: &[Decision], events: bool, effects: &mut Vec<Effect>) {
     for decision in decisions {
         match decision {
             Decision::Bind(task) => {
                 if let Some(node) = cluster.task(*task).node() {
-                    effects
-                        .push(Effect::Bind { pod: pod_ref(cluster, *task), node: cluster.node(node).name().clone() });
+                    effects.push(Effect::Bind {
+                        pod: PodRef::of(cluster, *task),
+                        node: cluster.node(node).name().clone(),
+                    });
                 }
             }
             Decision::Evict(task, certificate) => {
-                effects.push(Effect::Evict { pod: pod_ref(cluster, *task), certificate: certificate.clone() });
+                effects.push(Effect::Evict { pod: PodRef::of(cluster, *task), certificate: certificate.clone() });
                 if events {
-                    effects.push(evicted(pod_ref(cluster, *task), certificate));
+                    effects.push(evicted(PodRef::of(cluster, *task), certificate));
                 }
             }
         }
@@ -204,7 +200,7 @@ pub(crate) fn carry_out(cluster: &ClusterState, decisions: &[Decision], events: 
 }
 
 fn evicted(pod: PodRef, certificate: &EvictionCertificate) -> Effect {
-    let EvictionCertificate { action, beneficiary, node } = certificate;
+    let EvictionCertificate { action, beneficiary, node, .. } = certificate;
     Effect::Event {
         about: Subject::Pod(pod),
         warning: true,
@@ -218,7 +214,7 @@ pub(crate) fn scheduled(cluster: &ClusterState, task: TaskId) -> Option<Effect> 
     let node = cluster.node(cluster.task(task).node()?).name();
     let message = format!("Successfully assigned {} to {node}", cluster.task_label(task));
     Some(Effect::Event {
-        about: Subject::Pod(pod_ref(cluster, task)),
+        about: Subject::Pod(PodRef::of(cluster, task)),
         warning: false,
         reason: "Scheduled".to_owned(),
         message,
@@ -241,7 +237,7 @@ pub(crate) fn bind_refused(
 /// The event of a pod whose eviction was refused.
 pub(crate) fn eviction_refused(cluster: &ClusterState, task: TaskId, message: &str) -> Effect {
     Effect::Event {
-        about: Subject::Pod(pod_ref(cluster, task)),
+        about: Subject::Pod(PodRef::of(cluster, task)),
         warning: true,
         reason: "EvictionRefused".to_owned(),
         message: format!("the eviction was refused, and the pod keeps its node: {message}"),
@@ -257,7 +253,7 @@ fn cannot_be_scheduled(
     events: bool,
     effects: &mut Vec<Effect>,
 ) {
-    let pod = pod_ref(cluster, task);
+    let pod = PodRef::of(cluster, task);
     if events {
         effects.push(Effect::Event {
             about: Subject::Pod(pod.clone()),

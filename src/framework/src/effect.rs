@@ -1,7 +1,9 @@
 //! What a session decided, for a shell to carry out.
 
-use krafla_model::{Amounts, JobPhase, Name, TaskId};
+use krafla_model::{Amounts, ClusterState, JobPhase, Name, TaskId};
 use serde::{Deserialize, Serialize};
+
+use crate::share::RelativeShare;
 
 /// A pod, by identity and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -14,15 +16,40 @@ pub struct PodRef {
     pub name: Name,
 }
 
-/// Why a pod is evicted, and for whom.
+impl PodRef {
+    /// The pod of a task.
+    pub fn of(cluster: &ClusterState, task: TaskId) -> Self {
+        let pod = cluster.task(task);
+        Self { uid: pod.uid.clone(), namespace: cluster.namespace_of(task).clone(), name: pod.name.clone() }
+    }
+}
+
+/// Why a pod is evicted, and for whom. Nobody who is evicted could be spared: with any one of the evictions of one
+/// decision undone, its beneficiaries would not fit where they are to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvictionCertificate {
     /// The action that decided it.
     pub action: String,
-    /// The job that gets the room.
+    /// The job that gets the room, `namespace/name`.
     pub beneficiary: String,
-    /// The node where it will run.
+    /// Its pods that will run, all of one decision, each with its node.
+    pub placements: Vec<(PodRef, Name)>,
+    /// The node where the room is made.
     pub node: Name,
+    /// What the decision does to the shares of the queues: of the one that gains, and of the victim's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<ShareMove>,
+}
+
+/// How a queue's share moves with a decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShareMove {
+    /// The queue.
+    pub queue: Name,
+    /// Its share before.
+    pub before: RelativeShare,
+    /// Its share afterwards.
+    pub after: RelativeShare,
 }
 
 /// One effect. Effects on one object are carried out in order.

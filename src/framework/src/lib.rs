@@ -24,7 +24,7 @@ pub use conf::arguments::{Arguments, Value};
 pub use conf::catalogue::{ActionInfo, ArgumentInfo, ArgumentKind, Catalogue, PluginInfo};
 pub use conf::policy::{PluginEntry, Policy};
 pub use conf::switches::Point;
-pub use effect::{Decision, Effect, EvictionCertificate, PodRef, Subject};
+pub use effect::{Decision, Effect, EvictionCertificate, PodRef, ShareMove, Subject};
 pub use node_plugin::{CycleState, NodePlugin, PreFilter, Profile, ProfileEntry, Scope};
 pub use plugin_set::PluginSet;
 pub use rank::{Rank, RankedQueue};

@@ -38,6 +38,15 @@ pub enum Reason {
         /// Members that the gang still needs.
         needed: u32,
     },
+    /// Too few members would find a node even if everyone went who may be evicted for the job.
+    EvictionsWouldNotHelp {
+        /// Members that would find a node, or have one.
+        placed: u32,
+        /// Members that the gang needs.
+        needed: u32,
+        /// Pods that may be evicted for it.
+        candidates: u32,
+    },
     /// Fewer pods exist than the gang needs.
     NotEnoughTasks {
         /// Pods that can count.
@@ -211,8 +220,10 @@ impl Reason {
     /// The stable code, for machines.
     pub const fn code(&self) -> &'static str {
         match self {
-            // One code for both: what differs is where the shortage was seen.
-            Self::NotEnoughResources { .. } | Self::ClusterTooFull { .. } => "NotEnoughResources",
+            // One code for all: what differs is where the shortage was seen.
+            Self::NotEnoughResources { .. } | Self::ClusterTooFull { .. } | Self::EvictionsWouldNotHelp { .. } => {
+                "NotEnoughResources"
+            }
             Self::NoNodeFits { .. } => "NoNodeFits",
             Self::NotEnoughTasks { .. } => "NotEnoughTasks",
             Self::NotEnoughPodsOfTask { .. } => "NotEnoughPodsOfTask",
@@ -242,6 +253,10 @@ impl fmt::Display for Reason {
             Self::ClusterTooFull { shortage, needed } => write!(
                 f,
                 "the cluster is too full for the {needed} members that the gang needs: {shortage}; waits for running pods to end or for new nodes"
+            ),
+            Self::EvictionsWouldNotHelp { placed, needed, candidates } => write!(
+                f,
+                "at most {placed} of {needed} members fit, even with all {candidates} pods gone that may be evicted for it; nobody is evicted in vain"
             ),
             Self::NotEnoughTasks { valid, min } => {
                 write!(

@@ -1,5 +1,7 @@
 //! A session: one pass over a frozen cluster, in which actions try and commit.
 
+use std::collections::BTreeSet;
+
 use krafla_model::journal::{Operation, Refusal, Savepoint, Verb};
 use krafla_model::{ClusterState, JobId, JobPhase, NodeId, QueueId, TaskId, TaskStatus};
 use tracing::debug;
@@ -12,6 +14,7 @@ use crate::reason::Reason;
 use crate::reasons::Reasons;
 use crate::search::{Found, Prefer, Room, SearchLimits, Searcher};
 use crate::session_plugin::JobCondition;
+use crate::verdict::Verdict;
 
 /// One session. It borrows the cluster, so what it sees stands still, and opening it costs nothing.
 pub struct Session<'a> {
@@ -70,12 +73,16 @@ impl<'a> Session<'a> {
     pub fn close(self) -> Outcome {
         let pipelined = |task: &TaskId| self.cluster.task(*task).status() == TaskStatus::Pipelined;
         let promised = self.cluster.reserved().filter(pipelined);
-        let nominations = promised.filter_map(|task| Some((task, self.cluster.task(task).node()?))).collect();
+        let nominations: Vec<(TaskId, NodeId)> =
+            promised.filter_map(|task| Some((task, self.cluster.task(task).node()?))).collect();
         // In the opposite order of their making nothing more would happen: each concerns one task.
         for task in self.cluster.reserved().collect::<Vec<_>>() {
             if let Some(operation) = self.cluster.give_up_reservation(task) {
                 tell(self.plugins, self.cluster, operation, false);
             }
+        }
+        for &(task, node) in &nominations {
+            self.cluster.nominate(task, node);
         }
         let changed = self.cluster.take_changed_jobs();
         let mut conditions = Vec::new();
@@ -162,6 +169,11 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// What one node says about a task: when it has room, or its objection.
+    pub fn verdict(&mut self, task: TaskId, node: NodeId, limits: SearchLimits) -> Result<Room, Verdict> {
+        self.searcher.verdict(self.plugins.profile(), self.cluster, task, node, limits)
+    }
+
     /// The best node for a task.
     pub fn find_node(&mut self, task: TaskId, limits: SearchLimits) -> Found {
         let nominated = self.cluster.task(task).nominated.as_deref().and_then(|name| self.cluster.find_node(name));
@@ -218,6 +230,14 @@ impl<'a> Statement<'_, 'a> {
         Ok(())
     }
 
+    /// Gives a task back what its eviction took.
+    pub fn reprieve(&mut self, task: TaskId) -> Result<(), Refusal> {
+        let Some(node) = self.session.cluster.task(task).node() else { return Err(Refusal::NoNode) };
+        self.session.cluster.reprieve(task)?;
+        tell(self.session.plugins, self.session.cluster, Operation { verb: Verb::Reprieve, task, node }, true);
+        Ok(())
+    }
+
     /// A statement within this one: dropping it undoes only what was done since.
     pub fn nested(&mut self) -> Statement<'_, 'a> {
         self.session.statement()
@@ -231,6 +251,7 @@ impl<'a> Statement<'_, 'a> {
     /// Turns what was tried into decisions. `certificate` says what each eviction is for.
     pub fn commit(self, certificate: impl Fn(&ClusterState, TaskId) -> EvictionCertificate) {
         let operations: Vec<Operation> = self.session.cluster.operations_since(self.savepoint).collect();
+        let mut evicted = BTreeSet::new();
         for Operation { verb, task, .. } in operations {
             match verb {
                 Verb::Allocate if self.session.cluster.task(task).status() == TaskStatus::Allocated => {
@@ -239,11 +260,14 @@ impl<'a> Statement<'_, 'a> {
                         self.session.decisions.push(Decision::Bind(task));
                     }
                 }
-                Verb::Evict => {
+                // Unless it was reprieved afterwards; once, if it was evicted again.
+                Verb::Evict
+                    if self.session.cluster.task(task).status() == TaskStatus::Releasing && evicted.insert(task) =>
+                {
                     let certificate = certificate(self.session.cluster, task);
                     self.session.decisions.push(Decision::Evict(task, certificate));
                 }
-                Verb::Allocate | Verb::Pipeline => {}
+                Verb::Allocate | Verb::Pipeline | Verb::Evict | Verb::Reprieve => {}
             }
         }
         self.session.cluster.keep_since(self.savepoint);

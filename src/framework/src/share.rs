@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use krafla_model::resources::ratio;
 use krafla_model::{ClusterState, QueueId, ResourceId, Resources};
 use ordered_float::OrderedFloat;
+use serde::{Deserialize, Serialize};
 
 use crate::plugin_set::PluginSet;
 
 /// A queue's dominant use relative to its due. What is used where nothing is due weighs more than any use of what is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RelativeShare {
     /// The largest part of the cluster that is used of a resource of which nothing is due, 0 to 1.
     pub unentitled: OrderedFloat<f64>,

@@ -22,6 +22,8 @@ pub enum Verb {
     Pipeline,
     /// Takes a task's node away.
     Evict,
+    /// Gives an evicted task its node back.
+    Reprieve,
 }
 
 /// One operation of a session.
@@ -57,6 +59,8 @@ pub enum Refusal {
     Devices(DeviceRequest),
     /// The task has no node to lose.
     NoNode,
+    /// The task has not been evicted by this session.
+    NotEvicted,
 }
 
 impl ClusterState {
@@ -94,6 +98,21 @@ impl ClusterState {
         before.status.check_move(TaskStatus::Releasing).map_err(Refusal::Move)?;
         self.journal.push(Change { operation: Operation { verb: Verb::Evict, task, node }, before: before.clone() });
         self.relocate(task, Place { status: TaskStatus::Releasing, ..before });
+        Ok(())
+    }
+
+    /// Gives a task back what its eviction took, while that can still be undone. What its room was promised to meanwhile
+    /// is the caller's concern. Cost: the operations since the eviction.
+    pub fn reprieve(&mut self, task: TaskId) -> Result<(), Refusal> {
+        let is_eviction = |change: &&Change| change.operation.task == task && change.operation.verb == Verb::Evict;
+        let Some(eviction) = self.journal.iter().rfind(is_eviction) else { return Err(Refusal::NotEvicted) };
+        let (node, back) = (eviction.operation.node, eviction.before.clone());
+        let before = self.tasks[task].place();
+        if before.status != TaskStatus::Releasing {
+            return Err(Refusal::NotEvicted);
+        }
+        self.journal.push(Change { operation: Operation { verb: Verb::Reprieve, task, node }, before });
+        self.relocate(task, back);
         Ok(())
     }
 

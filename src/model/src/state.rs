@@ -283,6 +283,12 @@ impl ClusterState {
         changed.into_iter().filter(|job| self.jobs.get(*job).is_some()).collect()
     }
 
+    /// Notes which node a waiting task will get; it is looked at first from now on. The pod says so itself once the
+    /// nomination has been written.
+    pub fn nominate(&mut self, task: TaskId, node: NodeId) {
+        self.tasks[task].nominated = Some(self.nodes[node].spec.name.clone());
+    }
+
     /// Sets the phase of a job.
     pub fn set_job_phase(&mut self, job: JobId, phase: JobPhase) {
         self.jobs[job].phase = phase;

@@ -1,0 +1,182 @@
+//! Making room by evictions: what `preempt` and `reclaim` have in common.
+//!
+//! For one job: each of its tasks that waits looks for the node where the cheapest set of victims makes room (evict all
+//! who may go, place, give back who was not needed). All of it is only tried. If the job can start with what was promised
+//! to its tasks, the plan is looked over once more for victims that can be spared, and committed as one decision.
+
+mod plan;
+mod search;
+mod victims;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use krafla_framework::{Dues, EvictionCertificate, PodRef, Reason, Session, ShareMove, Statement};
+use krafla_model::{ClusterState, JobId, QueueId, ShapeId, TaskId, TaskStatus};
+
+use crate::placement::{explain_promises, needed_first, placed};
+use plan::Plan;
+use search::Search;
+
+/// Whose tasks may go.
+#[derive(Clone, Copy)]
+pub(crate) enum Against<'d> {
+    /// Those of other jobs of the queue.
+    OtherJobs,
+    /// Those of the job itself.
+    OwnJob,
+    /// Those of other queues, which are due this.
+    OtherQueues(&'d Dues),
+}
+
+/// A job that makes room for itself.
+pub(crate) struct Beneficiary<'d> {
+    /// The action, for certificates.
+    pub(crate) action: &'static str,
+    pub(crate) queue: QueueId,
+    pub(crate) job: JobId,
+    pub(crate) against: Against<'d>,
+}
+
+impl Beneficiary<'_> {
+    /// Tries to make room for the job: for as many tasks as it starves for. Decides nothing if the job could not start
+    /// with what it would get.
+    pub(crate) fn make_room(&self, session: &mut Session<'_>) {
+        let tasks = waiting_tasks(session, self.job);
+        let (plan, search) = self.plan(session, tasks);
+        if plan.placements.is_empty() || !plan.is_enough {
+            self.explain_failure(session, &plan, &search);
+            return;
+        }
+        self.carry_out(session, plan);
+    }
+
+    /// The same for a single task, whatever else the job lacks.
+    pub(crate) fn make_room_for(&self, session: &mut Session<'_>, task: TaskId) -> bool {
+        let (plan, _) = self.plan(session, VecDeque::from([task]));
+        let made = !plan.placements.is_empty();
+        if made {
+            self.carry_out(session, plan);
+        }
+        made
+    }
+
+    /// What would be done; nothing of it stays.
+    fn plan(&self, session: &mut Session<'_>, mut tasks: VecDeque<TaskId>) -> (Plan, Search) {
+        let (mut plan, mut search) = (Plan::default(), Search::default());
+        let mut failed: BTreeSet<ShapeId> = BTreeSet::new();
+        let mut statement = session.statement();
+        while let Some(task) = tasks.pop_front() {
+            let now = statement.session();
+            let cluster = now.cluster();
+            if !plan.placements.is_empty() && !now.plugins().job_starving(cluster, self.job) {
+                break;
+            }
+            let shape = cluster.task(task).shape;
+            let entitled = match self.against {
+                Against::OtherQueues(_) => now.plugins().preemptive(cluster, self.queue, &[task]),
+                Against::OtherJobs | Against::OwnJob => true,
+            };
+            if failed.contains(&shape) || cluster.shape(shape).spec.never_preempts || !entitled {
+                continue;
+            }
+            match search.place(&mut statement, self, task) {
+                Some((node, victims)) => {
+                    plan.evictions.extend(victims);
+                    plan.placements.push((task, node));
+                }
+                None => {
+                    failed.insert(shape);
+                }
+            }
+        }
+        let now = statement.session();
+        plan.is_enough = now.plugins().job_pipelined(now.cluster(), self.job);
+        plan.placed = placed(now.cluster().job(self.job));
+        (plan, search)
+    }
+
+    fn carry_out(&self, session: &mut Session<'_>, mut plan: Plan) {
+        plan.spare(session, self);
+        let before = self.shares(session.cluster(), &plan);
+        let Some(statement) = plan.replay(session, self) else { return };
+        let placements: Vec<_> = plan
+            .placements
+            .iter()
+            .map(|&(task, node)| {
+                let cluster = statement.session().cluster();
+                (PodRef::of(cluster, task), cluster.node(node).name().clone())
+            })
+            .collect();
+        let after = self.shares(statement.session().cluster(), &plan);
+        self.commit(statement, &placements, &before, &after);
+        if let Some(promise) = explain_promises(session, self.job) {
+            session.explain_job(self.job, promise);
+        }
+    }
+
+    fn commit(
+        &self,
+        statement: Statement<'_, '_>,
+        placements: &[(PodRef, krafla_model::Name)],
+        before: &Shares,
+        after: &Shares,
+    ) {
+        statement.commit(|cluster, victim| {
+            let loser = cluster.task(victim).job.and_then(|job| cluster.job(job).queue);
+            let moved = |queue: QueueId| {
+                Some(ShareMove {
+                    queue: cluster.queue(queue).spec.name.clone(),
+                    before: *before.get(&queue)?,
+                    after: *after.get(&queue)?,
+                })
+            };
+            EvictionCertificate {
+                action: self.action.to_owned(),
+                beneficiary: cluster.job_label(self.job),
+                placements: placements.to_vec(),
+                node: cluster.task(victim).node().map(|node| cluster.node(node).name().clone()).unwrap_or_default(),
+                shares: [Some(self.queue), loser].into_iter().flatten().filter_map(moved).collect(),
+            }
+        });
+    }
+
+    /// Shares of the queues that a plan moves; none within a queue.
+    fn shares(&self, cluster: &ClusterState, plan: &Plan) -> Shares {
+        let Against::OtherQueues(dues) = self.against else { return Shares::new() };
+        let losers = plan.evictions.iter().filter_map(|task| cluster.job(cluster.task(*task).job?).queue);
+        let share = |queue: QueueId| (queue, dues.share(queue, &cluster.queue(queue).held().claimed()));
+        losers.chain([self.queue]).map(share).collect()
+    }
+
+    /// Says that evictions would not help, if any could have been made.
+    fn explain_failure(&self, session: &mut Session<'_>, plan: &Plan, search: &Search) {
+        let candidates = u32::try_from(search.candidates.len()).unwrap_or(u32::MAX);
+        if candidates == 0 {
+            return;
+        }
+        let needed = session.cluster().job(self.job).min_available();
+        let reason = Reason::EvictionsWouldNotHelp { placed: plan.placed, needed, candidates };
+        session.explain_job(self.job, reason);
+    }
+}
+
+type Shares = BTreeMap<QueueId, krafla_framework::RelativeShare>;
+
+/// Tasks that wait for a node and may be tried now, in order.
+fn waiting_tasks(session: &Session<'_>, job: JobId) -> VecDeque<TaskId> {
+    let cluster = session.cluster();
+    let now = cluster.now();
+    let waits = |id: &TaskId| {
+        let task = cluster.task(*id);
+        task.status() == TaskStatus::Pending && task.retry_at <= now
+    };
+    let mut ranked: Vec<_> =
+        cluster.job(job).tasks().filter(waits).map(|id| session.plugins().task_rank(cluster, id)).collect();
+    ranked.sort_unstable();
+    needed_first(cluster, job, ranked.into_iter().map(|(.., id)| id))
+}
+
+/// Tasks of a job that wait, in their order, one by one.
+pub(crate) fn waiting(session: &Session<'_>, job: JobId) -> VecDeque<TaskId> {
+    waiting_tasks(session, job)
+}

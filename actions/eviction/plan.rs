@@ -1,0 +1,68 @@
+//! What is to be done for one job: who goes, and who will run where.
+
+use krafla_framework::{Session, Statement};
+use krafla_model::{NodeId, TaskId};
+
+use super::Beneficiary;
+use super::search::fits;
+
+/// Evictions, and the placements that they are for.
+#[derive(Clone, Default)]
+pub(crate) struct Plan {
+    /// Who goes, in the order in which it was decided.
+    pub(crate) evictions: Vec<TaskId>,
+    /// Who is promised which node.
+    pub(crate) placements: Vec<(TaskId, NodeId)>,
+    /// Whether the job can start with that.
+    pub(crate) is_enough: bool,
+    /// Members that have a node then, or were promised one.
+    pub(crate) placed: u32,
+}
+
+impl Plan {
+    /// Does it, if it holds: every placement fits, with the evicted gone.
+    pub(crate) fn replay<'s, 'a>(
+        &self,
+        session: &'s mut Session<'a>,
+        who: &Beneficiary<'_>,
+    ) -> Option<Statement<'s, 'a>> {
+        let mut statement = session.statement();
+        for &victim in &self.evictions {
+            statement.evict(victim).ok()?;
+        }
+        for &(task, node) in &self.placements {
+            if !fits(statement.session_mut(), who, task, node) {
+                return None;
+            }
+            statement.pipeline(task, node).ok()?;
+        }
+        Some(statement)
+    }
+
+    /// Drops evictions that the placements turn out not to need, the dearest first: what made room for one member may
+    /// be in excess once others have been served.
+    pub(crate) fn spare(&mut self, session: &mut Session<'_>, who: &Beneficiary<'_>) {
+        let suspects = self.suspects(session, who);
+        for victim in suspects.into_iter().rev() {
+            let mut fewer = self.clone();
+            fewer.evictions.retain(|other| *other != victim);
+            if fewer.replay(session, who).is_some() {
+                *self = fewer;
+            }
+        }
+    }
+
+    /// Evicted tasks for which their node would still have room in the end. The others are needed for sure.
+    fn suspects(&self, session: &mut Session<'_>, who: &Beneficiary<'_>) -> Vec<TaskId> {
+        let Some(done) = self.replay(session, who) else { return Vec::new() };
+        let cluster = done.session().cluster();
+        let could_stay = |victim: &&TaskId| {
+            let task = cluster.task(**victim);
+            task.node().is_some_and(|node| {
+                let left = cluster.node(node).future_idle();
+                cluster.shape_of(**victim).request.fits(&left)
+            })
+        };
+        self.evictions.iter().filter(could_stay).copied().collect()
+    }
+}

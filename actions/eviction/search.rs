@@ -1,0 +1,132 @@
+//! The node where making room for one task costs least.
+//!
+//! Each node is asked once for a shape of tasks; after that only the node that was cheapest is asked again before it is
+//! taken, since what one task takes leaves the others less. Cost: nodes times the tasks on each, once a shape; then the
+//! tasks on one node for each task.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use krafla_framework::search::SearchLimits;
+use krafla_framework::{Found, Room, Session, Statement, Verdict};
+use krafla_model::{NodeId, Resources, ShapeId, TaskId};
+
+use super::victims::{Cost, candidates, makes_shares_more_equal};
+use super::{Against, Beneficiary};
+
+const ANYWHERE: SearchLimits = SearchLimits { may_start: true, may_wait: true };
+
+/// What the search for one job has learned.
+#[derive(Default)]
+pub(crate) struct Search {
+    /// Nodes where room can be made for a shape, cheapest first; among equals in tie order. None until it was asked for.
+    nodes: BTreeMap<ShapeId, BTreeSet<(Cost, u32, NodeId)>>,
+    /// Tasks that could have been evicted.
+    pub(crate) candidates: BTreeSet<TaskId>,
+}
+
+/// Whether a task fits a node and its queue, with what has been evicted gone.
+pub(super) fn fits(session: &mut Session<'_>, who: &Beneficiary<'_>, task: TaskId, node: NodeId) -> bool {
+    session.plugins().allocatable(session.cluster(), who.queue, task, Room::AfterRelease).is_none()
+        && session.verdict(task, node, ANYWHERE).is_ok()
+}
+
+impl Search {
+    /// Makes room for a task, as cheaply as can be, and promises it. Answers the node, and who was evicted.
+    pub(crate) fn place(
+        &mut self,
+        statement: &mut Statement<'_, '_>,
+        who: &Beneficiary<'_>,
+        task: TaskId,
+    ) -> Option<(NodeId, Vec<TaskId>)> {
+        let now = statement.session_mut();
+        if now.plugins().allocatable(now.cluster(), who.queue, task, Room::AfterRelease).is_none()
+            && let Found::Node { node, .. } = now.find_node(task, ANYWHERE)
+        {
+            statement.pipeline(task, node).ok()?;
+            return Some((node, Vec::new()));
+        }
+        let shape = now.cluster().task(task).shape;
+        if !self.nodes.contains_key(&shape) {
+            let all: Vec<NodeId> = now.cluster().nodes().to_vec();
+            let mut known = BTreeSet::new();
+            for (rank, node) in (0..).zip(all) {
+                if let Some((cost, _)) = self.ask(statement, who, task, node) {
+                    known.insert((cost, rank, node));
+                }
+            }
+            self.nodes.insert(shape, known);
+        }
+        loop {
+            let (_, rank, node) = self.nodes.get_mut(&shape)?.pop_first()?;
+            let Some((cost, victims)) = self.ask(statement, who, task, node) else { continue };
+            let known = self.nodes.get_mut(&shape)?;
+            let asked_again = (cost, rank, node);
+            let is_cheapest = known.first().is_none_or(|next| asked_again <= *next);
+            known.insert(asked_again);
+            if !is_cheapest {
+                continue;
+            }
+            for &victim in &victims {
+                statement.evict(victim).ok()?;
+            }
+            statement.pipeline(task, node).ok()?;
+            return Some((node, victims));
+        }
+    }
+
+    /// Who would have to go from a node, and what that costs; `None` if room cannot be made there.
+    fn ask(
+        &mut self,
+        statement: &mut Statement<'_, '_>,
+        who: &Beneficiary<'_>,
+        task: TaskId,
+        node: NodeId,
+    ) -> Option<(Cost, Vec<TaskId>)> {
+        let now = statement.session_mut();
+        if let Err(Verdict::Unresolvable(_)) = now.verdict(task, node, ANYWHERE) {
+            return None;
+        }
+        let asked = candidates(now, who, task, node);
+        let cluster = now.cluster();
+        let request = &cluster.shape_of(task).request;
+        let mut most = cluster.node(node).future_idle();
+        for &victim in &asked {
+            most.add(&cluster.shape_of(victim).request);
+        }
+        self.candidates.extend(&asked);
+        if asked.is_empty() || request.first_over(&Resources::default(), &most).is_some() {
+            return None;
+        }
+        let gained = match who.against {
+            Against::OtherQueues(dues) => {
+                Some(dues.share(who.queue, &cluster.queue(who.queue).held().claimed().plus(request)))
+            }
+            Against::OtherJobs | Against::OwnJob => None,
+        };
+        let mut trial = statement.nested();
+        let mut victims = Vec::with_capacity(asked.len());
+        for victim in asked {
+            if makes_shares_more_equal(trial.session().cluster(), who, gained, victim) {
+                trial.evict(victim).ok()?;
+                victims.push(victim);
+            }
+        }
+        if victims.is_empty() || !fits(trial.session_mut(), who, task, node) {
+            return None;
+        }
+        // The dearest are given back first.
+        let mut kept = Vec::with_capacity(victims.len());
+        for victim in victims.into_iter().rev() {
+            trial.reprieve(victim).ok()?;
+            if !fits(trial.session_mut(), who, task, node) {
+                trial.evict(victim).ok()?;
+                kept.push(victim);
+            }
+        }
+        kept.reverse();
+        // What they are worth is asked as they stood: a task that terminates does not run.
+        drop(trial);
+        let now = statement.session();
+        Some((Cost::of(now.cluster(), now, who, &kept), kept))
+    }
+}

@@ -1,0 +1,152 @@
+//! Who may go, and who goes first.
+//!
+//! Cheapest first: pods that do not run yet, then those of lower priority (queue, job, pod), then as the plugins order
+//! queues to take from, then the larger ones, so that fewer have to go, then those that have run for the shortest time.
+
+use std::cmp::Reverse;
+
+use krafla_framework::{Rank, RelativeShare, Session};
+use krafla_model::resources::ratio;
+use krafla_model::{ClusterState, NodeId, QueueId, Resources, TaskId, TaskStatus, Time};
+use ordered_float::OrderedFloat;
+
+use super::{Against, Beneficiary};
+
+/// What weighs most against evicting a task: whether it runs, then the priorities of its queue, its job and itself.
+type Standing = (bool, i32, i32, i32);
+
+/// What an eviction costs; smaller goes first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Worth {
+    standing: Standing,
+    queue: Rank,
+    size: Reverse<OrderedFloat<f64>>,
+    made: Reverse<Time>,
+}
+
+/// What a set of evictions costs; of the sets that serve, the smallest is taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Cost {
+    /// Those of the worst victim.
+    worst: Option<(Standing, Rank)>,
+    n: usize,
+    /// Milliseconds that the victims have run, as far as is known.
+    lost: i64,
+}
+
+impl Cost {
+    pub(crate) fn of(cluster: &ClusterState, session: &Session<'_>, who: &Beneficiary<'_>, victims: &[TaskId]) -> Self {
+        let weigh = |task: &TaskId| {
+            let queue = queue_of(cluster, *task);
+            (standing(cluster, who, *task), queue_rank(session, who, queue))
+        };
+        let run = |task: &TaskId| match cluster.task(*task).status() {
+            TaskStatus::Running => (cluster.now().0 - cluster.task(*task).created.0).max(0),
+            _ => 0,
+        };
+        Self {
+            worst: victims.iter().map(weigh).max(),
+            n: victims.len(),
+            lost: victims.iter().map(run).fold(0, i64::saturating_add),
+        }
+    }
+}
+
+/// Tasks on a node that may go for `task`, cheapest first. Cost: the tasks on the node, times the plugins that vote.
+pub(crate) fn candidates(session: &Session<'_>, who: &Beneficiary<'_>, task: TaskId, node: NodeId) -> Vec<TaskId> {
+    let cluster = session.cluster();
+    let request = &cluster.shape_of(task).request;
+    let mut ranked: Vec<(Worth, TaskId)> = cluster
+        .node(node)
+        .books()
+        .tasks
+        .iter()
+        .copied()
+        .filter(|&victim| may_be_asked(cluster, who, task, victim))
+        .map(|victim| {
+            let worth = Worth {
+                standing: standing(cluster, who, victim),
+                queue: queue_rank(session, who, queue_of(cluster, victim)),
+                size: Reverse(size(&cluster.shape_of(victim).request, request)),
+                made: Reverse(cluster.task(victim).created),
+            };
+            (worth, victim)
+        })
+        .collect();
+    if ranked.is_empty() {
+        return Vec::new();
+    }
+    ranked.sort_unstable();
+    let asked: Vec<TaskId> = ranked.into_iter().map(|(_, victim)| victim).collect();
+    let plugins = session.plugins();
+    let mut agreed = match who.against {
+        Against::OtherJobs | Against::OwnJob => plugins.preemptable(cluster, task, &asked),
+        Against::OtherQueues(_) => plugins.reclaimable(cluster, task, &asked),
+    };
+    agreed.sort_unstable();
+    asked.into_iter().filter(|victim| agreed.binary_search(victim).is_ok()).collect()
+}
+
+/// Whether a task is one that the action takes from at all; the plugins have their say afterwards.
+fn may_be_asked(cluster: &ClusterState, who: &Beneficiary<'_>, task: TaskId, victim: TaskId) -> bool {
+    let other = cluster.task(victim);
+    let shape = cluster.shape_of(victim);
+    let placed = matches!(other.status(), TaskStatus::Bound | TaskStatus::Running);
+    // An eviction of it was refused a moment ago.
+    let rests = other.retry_at > cluster.now();
+    let spares_only_a_slot = cluster.shape_of(task).best_effort && !shape.best_effort;
+    if !placed || rests || shape.spec.protected || spares_only_a_slot {
+        return false;
+    }
+    let Some(job) = other.job else { return false };
+    let queue = cluster.job(job).queue;
+    match who.against {
+        Against::OtherJobs => job != who.job && queue == Some(who.queue),
+        Against::OwnJob => job == who.job,
+        Against::OtherQueues(_) => {
+            queue.is_some_and(|queue| queue != who.queue && cluster.queue(queue).spec.reclaimable)
+        }
+    }
+}
+
+/// Whether the share rule lets `victim` go, as things stand: the queue that gains has, with the gain, a smaller share
+/// than the victim's queue has now.
+pub(crate) fn makes_shares_more_equal(
+    cluster: &ClusterState,
+    who: &Beneficiary<'_>,
+    gained: Option<RelativeShare>,
+    victim: TaskId,
+) -> bool {
+    let (Against::OtherQueues(dues), Some(gained)) = (who.against, gained) else { return true };
+    let Some(queue) = queue_of(cluster, victim) else { return false };
+    gained < dues.share(queue, &cluster.queue(queue).held().claimed())
+}
+
+fn queue_of(cluster: &ClusterState, task: TaskId) -> Option<QueueId> {
+    cluster.job(cluster.task(task).job?).queue
+}
+
+fn standing(cluster: &ClusterState, who: &Beneficiary<'_>, task: TaskId) -> Standing {
+    let own = cluster.task(task);
+    let queue_priority = match who.against {
+        Against::OtherQueues(_) => queue_of(cluster, task).map_or(0, |queue| cluster.queue(queue).spec.priority),
+        Against::OtherJobs | Against::OwnJob => 0,
+    };
+    let job_priority = own.job.map_or(0, |job| cluster.job(job).priority);
+    (own.status() == TaskStatus::Running, queue_priority, job_priority, own.priority)
+}
+
+fn queue_rank(session: &Session<'_>, who: &Beneficiary<'_>, queue: Option<QueueId>) -> Rank {
+    match (who.against, queue) {
+        (Against::OtherQueues(_), Some(queue)) => {
+            session.plugins().victim_queue_rank(session.cluster(), queue, who.queue)
+        }
+        _ => Rank::default(),
+    }
+}
+
+/// How much of what is needed a victim frees: 1 is all of it in some dimension.
+fn size(frees: &Resources, needed: &Resources) -> OrderedFloat<f64> {
+    let parts = needed.iter().map(|(id, amount)| ratio(frees.get(id).min(amount), amount));
+    parts.max().unwrap_or_default()
+}

@@ -1,0 +1,95 @@
+//! `preempt`: a job that starves takes the room of others of its queue; then of its own members.
+//!
+//! Who may go is for the plugins to say: `priority` names those of lower priority, `gang` keeps each gang at its minimum,
+//! and so on. A gang is served as a whole or not at all: nobody is evicted for members that could not run.
+
+use krafla_framework::rank::{JobRank, QueueRank};
+use krafla_framework::{Action, ActionInfo, ArgumentInfo, ArgumentKind, Arguments, Session};
+use krafla_model::{JobId, QueueId};
+
+use crate::eviction::{Against, Beneficiary, waiting};
+
+const COUNT: ArgumentKind = ArgumentKind::Integer { min: 0, max: i64::MAX };
+
+/// Name and arguments.
+pub const INFO: ActionInfo = ActionInfo {
+    name: "preempt",
+    about: "evict for starving jobs, within their queue",
+    places: true,
+    arguments: &[
+        crate::ERROR_CACHE,
+        ArgumentInfo::new(
+            "enableTopologyAwarePreemption",
+            ArgumentKind::Bool,
+            "false",
+            "accepted; victims are always the fewest and cheapest, and all nodes are compared",
+        ),
+        ArgumentInfo::new("topologyAwarePreemptWorkerNum", COUNT, "16", "accepted; nothing to set here"),
+        ArgumentInfo::new("minCandidateNodesPercentage", COUNT, "10", "accepted; all nodes are compared"),
+        ArgumentInfo::new("minCandidateNodesAbsolute", COUNT, "1", "accepted; all nodes are compared"),
+        ArgumentInfo::new("maxCandidateNodesAbsolute", COUNT, "100", "accepted; all nodes are compared"),
+    ],
+};
+
+struct Preempt;
+
+/// Makes the action.
+pub fn build(_: &Arguments) -> Box<dyn Action> {
+    Box::new(Preempt)
+}
+
+impl Action for Preempt {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn execute(&mut self, session: &mut Session<'_>) {
+        for (queue, jobs) in starving_by_queue(session) {
+            for &job in &jobs {
+                // What was done for others may have changed that.
+                if session.plugins().job_starving(session.cluster(), job) {
+                    let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherJobs };
+                    who.make_room(session);
+                }
+            }
+            for job in jobs {
+                within(session, queue, job);
+            }
+        }
+    }
+}
+
+/// A job's better members take the room of its lesser ones.
+fn within(session: &mut Session<'_>, queue: QueueId, job: JobId) {
+    let who = Beneficiary { action: INFO.name, queue, job, against: Against::OwnJob };
+    for task in waiting(session, job) {
+        if !session.plugins().job_starving(session.cluster(), job) || !who.make_room_for(session, task) {
+            return;
+        }
+    }
+}
+
+/// Jobs that starve, in order, by queue, in order. Not those at the door, of queues that are not open, or that are not
+/// valid: for them nobody is evicted.
+pub(crate) fn starving_by_queue(session: &Session<'_>) -> Vec<(QueueId, Vec<JobId>)> {
+    let (cluster, plugins) = (session.cluster(), session.plugins());
+    let mut found: Vec<(QueueRank, JobRank)> = Vec::new();
+    for id in cluster.waiting_jobs() {
+        let job = cluster.job(id);
+        let Some(queue) = job.queue.filter(|queue| cluster.queue(*queue).is_open()) else { continue };
+        let lacks_nothing = job.is_pending() || !plugins.job_starving(cluster, id);
+        if lacks_nothing || plugins.job_valid(cluster, id).is_some() {
+            continue;
+        }
+        found.push((plugins.queue_rank(cluster, queue), plugins.job_rank(cluster, id)));
+    }
+    found.sort_unstable();
+    let mut by_queue: Vec<(QueueId, Vec<JobId>)> = Vec::new();
+    for ((.., queue), (.., job)) in found {
+        match by_queue.last_mut().filter(|(last, _)| *last == queue) {
+            Some((_, jobs)) => jobs.push(job),
+            None => by_queue.push((queue, vec![job])),
+        }
+    }
+    by_queue
+}
