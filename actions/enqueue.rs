@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 
 use krafla_framework::rank::{JobRank, QueueRank};
-use krafla_framework::{Action, ActionInfo, Arguments, RankedQueue, Reason, Session};
+use krafla_framework::{Action, ActionInfo, Arguments, Freeable, RankedQueue, Reason, Session};
 use krafla_model::{JobId, QueueId};
+
+use crate::eviction::FreeableSums;
 
 /// Name and arguments.
 pub const INFO: ActionInfo =
@@ -45,9 +47,19 @@ impl Action for Enqueue {
         for &queue in doors.keys() {
             turns.push(queue, session.plugins().queue_rank(session.cluster(), queue));
         }
+        let mut sums = FreeableSums::default();
         while let Some(queue) = turns.pop() {
             let Some(job) = doors.get_mut(&queue).and_then(RankedQueue::pop) else { continue };
-            match session.plugins().job_enqueueable(session.cluster(), job) {
+            let admitted = session.plugins().job_enqueueable(session.cluster(), job, &Freeable::default());
+            let admitted = admitted.or_else(|reason| {
+                // One that may take what it needs is let in to do so.
+                let freeable = sums.for_job(session, job);
+                match freeable == Freeable::default() {
+                    true => Err(reason),
+                    false => session.plugins().job_enqueueable(session.cluster(), job, &freeable),
+                }
+            });
+            match admitted {
                 Ok(()) => session.admit(job),
                 Err(reason) => session.explain_job(job, reason),
             }

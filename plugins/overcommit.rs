@@ -1,6 +1,6 @@
 //! `overcommit`: jobs are let in up to the size of the cluster times a factor.
 
-use krafla_framework::session_plugin::{SessionPlugin, Vote};
+use krafla_framework::session_plugin::{Freeable, SessionPlugin, Vote};
 use krafla_framework::{ArgumentInfo, ArgumentKind, PluginEntry, PluginInfo, Point, Reason, Shortage};
 use krafla_model::{ClusterState, JobId, ResourceId, Resources};
 
@@ -62,11 +62,12 @@ impl SessionPlugin for Overcommit {
         }
     }
 
-    fn job_enqueueable(&self, cluster: &ClusterState, job: JobId) -> Vote {
+    fn job_enqueueable(&self, cluster: &ClusterState, job: JobId, freeable: &Freeable) -> Vote {
         let Some(min) = &cluster.job(job).min_resources else { return Vote::Permit };
         // Pod slots are not held against anyone at the door, as in `proportion`.
         let min = min.clone().with(ResourceId::PODS, 0);
-        match min.first_over(&self.promised, &self.ceiling) {
+        let promised = self.promised.minus_clamped(&freeable.in_queue).minus_clamped(&freeable.elsewhere);
+        match min.first_over(&promised, &self.ceiling) {
             None => Vote::Permit,
             Some(short) => {
                 Vote::Reject(Box::new(Reason::ClusterOvercommitted { shortage: Shortage::new(short, cluster) }))

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use krafla_framework::session_plugin::{SessionPlugin, Victims, Vote};
+use krafla_framework::session_plugin::{Freeable, SessionPlugin, Victims, Vote};
+use krafla_framework::share::{self, RelativeShare};
 use krafla_framework::{PluginEntry, PluginInfo, Point, Rank, Reason, Room, Shortage};
-use krafla_model::resources::{Limits, ratio};
+use krafla_model::resources::Limits;
 use krafla_model::{ClusterState, JobId, Limit, QueueId, Resources, Shortfall, TaskId};
-use ordered_float::OrderedFloat;
 
 use crate::admission;
 use crate::water_filling::{Claim, divide};
@@ -33,6 +33,8 @@ pub const INFO: PluginInfo = PluginInfo {
 #[derive(Default)]
 struct Proportion {
     queues: BTreeMap<QueueId, Share>,
+    /// The cluster's amount of each resource of which any queue is due something.
+    divided: Resources,
     /// Jobs were let in since the cluster was divided.
     outdated: bool,
 }
@@ -58,6 +60,16 @@ impl Proportion {
     /// like must not be kept from those that could run.
     fn divide(&mut self, cluster: &ClusterState) {
         self.outdated = false;
+        for (id, deserved) in self.dues(cluster, None) {
+            if let Some(share) = self.queues.get_mut(&id) {
+                share.deserved = deserved;
+            }
+        }
+        self.divided = share::divided(cluster, self.queues.values().map(|share| &share.deserved));
+    }
+
+    /// What every queue is due, if one of them asked for more than it does.
+    fn dues(&self, cluster: &ClusterState, more: Option<(QueueId, &Resources)>) -> BTreeMap<QueueId, Resources> {
         let mut wanted: BTreeMap<QueueId, Resources> =
             self.queues.keys().map(|&id| (id, cluster.queue(id).held().wanted())).collect();
         for job in cluster.waiting_jobs().map(|job| cluster.job(job)).filter(|job| job.is_pending()) {
@@ -67,6 +79,14 @@ impl Proportion {
                 }
             }
         }
+        if let Some((queue, more)) = more {
+            for above in cluster.queue(queue).path() {
+                if let Some(wanted) = wanted.get_mut(above) {
+                    wanted.add(more);
+                }
+            }
+        }
+        let mut dues: BTreeMap<QueueId, Resources> = BTreeMap::new();
         // By name, so that the odd unit goes the same way after a restart.
         let order: Vec<QueueId> =
             cluster.queues().map(|(id, _)| id).filter(|id| self.queues.contains_key(id)).collect();
@@ -84,11 +104,10 @@ impl Proportion {
                 })
                 .collect();
             for (part, id) in divide(amount, &claims).into_iter().zip(&order) {
-                if let Some(share) = self.queues.get_mut(id) {
-                    share.deserved.set(resource, part);
-                }
+                dues.entry(*id).or_default().set(resource, part);
             }
         }
+        dues
     }
 
     /// Whether a task belongs to the first unit of its queue: a gang's minimum, or one task, while the queue holds
@@ -100,12 +119,10 @@ impl Proportion {
         alone && (job.held().occupied().is_zero() || job.n_ready() + job.n_pipelined() < job.min_available())
     }
 
-    /// Held over deserved in the dimension that is nearest to its due.
-    fn share(&self, cluster: &ClusterState, queue: QueueId) -> OrderedFloat<f64> {
-        let Some(share) = self.queues.get(&queue) else { return OrderedFloat(0.0) };
-        let held = cluster.queue(queue).held().claimed();
-        let fractions = share.deserved.iter().map(|(id, due)| ratio(held.get(id), due));
-        fractions.max().unwrap_or(OrderedFloat(0.0))
+    /// Held over deserved, by the one share function.
+    fn share(&self, cluster: &ClusterState, queue: QueueId) -> RelativeShare {
+        let Some(share) = self.queues.get(&queue) else { return RelativeShare::default() };
+        RelativeShare::of(&cluster.queue(queue).held().claimed(), &share.deserved, &self.divided)
     }
 
     /// Why `request` is more than the queue may hold, if it is. A first unit may go beyond what the queue is due, though
@@ -213,7 +230,9 @@ impl SessionPlugin for Proportion {
 
     fn queue_order(&self, cluster: &ClusterState, queue: QueueId, rank: &mut Rank) {
         rank.descending(cluster.queue(queue).spec.priority);
-        rank.ascending(self.share(cluster, queue));
+        let share = self.share(cluster, queue);
+        rank.ascending(share.unentitled);
+        rank.ascending(share.entitled);
     }
 
     /// Every dimension of what it deserves is in use.
@@ -260,7 +279,7 @@ impl SessionPlugin for Proportion {
         Victims::Only(victims)
     }
 
-    fn job_enqueueable(&self, cluster: &ClusterState, id: JobId) -> Vote {
+    fn job_enqueueable(&self, cluster: &ClusterState, id: JobId, freeable: &Freeable) -> Vote {
         let job = cluster.job(id);
         let Some(queue_id) = job.queue else { return Vote::Abstain };
         let queue = cluster.queue(queue_id);
@@ -268,7 +287,8 @@ impl SessionPlugin for Proportion {
             return Vote::Reject(Box::new(Reason::queue_not_open(cluster, queue_id)));
         }
         let (Some(min), Some(share)) = (&job.min_resources, self.queues.get(&queue_id)) else { return Vote::Permit };
-        let used = queue.held().claimed().plus(&share.inqueue).minus_clamped(&share.elastic);
+        let held = queue.held().claimed().minus_clamped(&freeable.in_queue);
+        let used = held.plus(&share.inqueue).minus_clamped(&share.elastic);
         match without_pods(min).first_over(&used, &share.real_capability) {
             None => Vote::Permit,
             Some(short) => Vote::Reject(Box::new(Reason::QueueLimit {
@@ -284,6 +304,22 @@ impl SessionPlugin for Proportion {
             share.inqueue.add(&admission::on_entry(cluster, job));
         }
         self.outdated = true;
+    }
+
+    fn could_reclaim(&self, cluster: &ClusterState, queue: QueueId, more: &Resources) -> Option<Resources> {
+        let mut excess = Resources::default();
+        let dues = self.dues(cluster, Some((queue, more)));
+        let nothing = Resources::default();
+        let due = |queue: &QueueId| dues.get(queue).unwrap_or(&nothing);
+        let wants = without_pods(&cluster.queue(queue).held().claimed().plus(more));
+        if wants.within(due(&queue)) {
+            for (&id, other) in self.queues.keys().map(|id| (id, cluster.queue(*id))).filter(|(id, _)| **id != queue) {
+                if other.spec.reclaimable {
+                    excess.add(&other.held().claimed().minus_clamped(due(&id)));
+                }
+            }
+        }
+        Some(excess)
     }
 
     fn deserved(&self, queue: QueueId) -> Option<Resources> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use krafla_framework::session_plugin::{SessionPlugin, Vote};
+use krafla_framework::session_plugin::{Freeable, SessionPlugin, Vote};
 use krafla_framework::{PluginEntry, PluginInfo, Point, Reason, Shortage};
 use krafla_model::{Amounts, ClusterState, JobId, Name};
 
@@ -45,7 +45,7 @@ impl SessionPlugin for ResourceQuota {
 
     /// A quota on `requests.cpu` looks at `requests.cpu` of `minResources`, and at `cpu` where that is not written:
     /// Volcano's controllers write both, people write one.
-    fn job_enqueueable(&self, cluster: &ClusterState, job: JobId) -> Vote {
+    fn job_enqueueable(&self, cluster: &ClusterState, job: JobId, _: &Freeable) -> Vote {
         let spec = &cluster.job(job).spec;
         let Some(min) = &spec.min_resources else { return Vote::Permit };
         let admitted = self.admitted.get(&spec.namespace);

@@ -1,6 +1,6 @@
 //! `sla`: a job that has waited longer than it accepts goes first, enters its queue, and keeps what it was promised.
 
-use krafla_framework::session_plugin::{SessionPlugin, Vote};
+use krafla_framework::session_plugin::{Freeable, SessionPlugin, Vote};
 use krafla_framework::{ArgumentInfo, ArgumentKind, PluginEntry, PluginInfo, Point, Rank};
 use krafla_model::{ClusterState, JobId, Time};
 
@@ -58,7 +58,7 @@ impl SessionPlugin for Sla {
         rank.ascending(self.deadline(cluster, job).map_or(f64::INFINITY, |deadline| deadline.0 as f64));
     }
 
-    fn job_enqueueable(&self, cluster: &ClusterState, job: JobId) -> Vote {
+    fn job_enqueueable(&self, cluster: &ClusterState, job: JobId, _: &Freeable) -> Vote {
         self.vote(cluster, job)
     }
 

@@ -4,6 +4,7 @@
 //! who may go, place, give back who was not needed). All of it is only tried. If the job can start with what was promised
 //! to its tasks, the plan is looked over once more for victims that can be spared, and committed as one decision.
 
+mod freeable;
 mod plan;
 mod search;
 mod victims;
@@ -14,6 +15,7 @@ use krafla_framework::{Dues, EvictionCertificate, PodRef, Reason, Session, Share
 use krafla_model::{ClusterState, JobId, QueueId, ShapeId, TaskId, TaskStatus};
 
 use crate::placement::{explain_promises, needed_first, placed};
+pub(crate) use freeable::FreeableSums;
 use plan::Plan;
 use search::Search;
 

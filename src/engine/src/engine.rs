@@ -22,6 +22,8 @@ const FIRST_BACKOFF_MS: i64 = 1_000;
 const LONGEST_BACKOFF_MS: i64 = 10_000;
 /// Refusals after which also a member that its gang cannot do without has to pause.
 const EAGER_REPAIRS: u32 = 3;
+/// How long a pod is left alone whose eviction was refused.
+const EVICTION_PAUSE_MS: i64 = 15_000;
 /// How long a pod may be without the PodGroup that it names before somebody is told.
 const PATIENCE_MS: i64 = 5_000;
 
@@ -249,7 +251,10 @@ impl Engine {
                 if self.options.events {
                     step.effects.push(effects::eviction_refused(&self.cluster, task, &message));
                 }
-                self.cluster.evict_refused(task);
+                // What refused it, a disruption budget as a rule, is asked again later; others may serve meanwhile.
+                let retry_at = self.cluster.now() + EVICTION_PAUSE_MS;
+                self.cluster.evict_refused(task, retry_at);
+                self.parked.park(task, retry_at);
                 self.stirred = true;
             }
         }

@@ -33,6 +33,6 @@ pub use reasons::Reasons;
 pub use registry::{ActionBuilder, PluginBuilder, Registry};
 pub use search::{Found, Room, SearchLimits, Searcher};
 pub use session::{Outcome, Session, Statement};
-pub use session_plugin::{Domain, EvictionKind, JobCondition, Purpose, SessionPlugin, Victims, Vote};
+pub use session_plugin::{Domain, EvictionKind, Freeable, JobCondition, Purpose, SessionPlugin, Victims, Vote};
 pub use share::{Dues, RelativeShare};
 pub use verdict::{Refusals, Verdict, Why};

@@ -12,7 +12,7 @@ use crate::rank::{JobRank, QueueRank, Rank, TaskRank};
 use crate::reason::Reason;
 use crate::registry::Registry;
 use crate::search::Room;
-use crate::session_plugin::{Domain, EvictionKind, Purpose, SessionPlugin, Victims, Vote};
+use crate::session_plugin::{Domain, EvictionKind, Freeable, Purpose, SessionPlugin, Victims, Vote};
 
 /// Compiled plugins: built once for each configuration, opened once for each session.
 pub struct PluginSet {
@@ -77,6 +77,11 @@ impl PluginSet {
     /// What a queue is due, by the first plugin that says.
     pub fn deserved(&self, queue: QueueId) -> Option<Resources> {
         self.plugins.iter().find_map(|plugin| plugin.deserved(queue))
+    }
+
+    /// What a queue could reclaim if it asked for `more`, by the first plugin that says.
+    pub fn could_reclaim(&self, cluster: &ClusterState, queue: QueueId, more: &Resources) -> Option<Resources> {
+        self.plugins.iter().find_map(|plugin| plugin.could_reclaim(cluster, queue, more))
     }
 
     fn tiers(&self, point: Point) -> impl Iterator<Item = impl Iterator<Item = &dyn SessionPlugin>> {
@@ -155,8 +160,8 @@ impl PluginSet {
     }
 
     /// Why a job may not be admitted, if it may not.
-    pub fn job_enqueueable(&self, cluster: &ClusterState, job: JobId) -> Result<(), Reason> {
-        self.vote(Point::JobEnqueueable, |plugin| plugin.job_enqueueable(cluster, job))
+    pub fn job_enqueueable(&self, cluster: &ClusterState, job: JobId, freeable: &Freeable) -> Result<(), Reason> {
+        self.vote(Point::JobEnqueueable, |plugin| plugin.job_enqueueable(cluster, job, freeable))
     }
 
     /// Tells the plugins that a job was admitted.

@@ -33,6 +33,15 @@ pub enum Victims {
     Only(Vec<TaskId>),
 }
 
+/// What evictions could free for a job that stands at the door. Without an action that evicts, nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Freeable {
+    /// In its own queue, by preemption.
+    pub in_queue: Resources,
+    /// In other queues, by reclaim.
+    pub elsewhere: Resources,
+}
+
 /// What an eviction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvictionKind {
@@ -145,8 +154,8 @@ pub trait SessionPlugin: Send {
         false
     }
 
-    /// Whether a job may be admitted to its queue. A vote.
-    fn job_enqueueable(&self, cluster: &ClusterState, job: JobId) -> Vote {
+    /// Whether a job may be admitted to its queue, given what it may take from others. A vote.
+    fn job_enqueueable(&self, cluster: &ClusterState, job: JobId, freeable: &Freeable) -> Vote {
         Vote::Abstain
     }
 
@@ -196,6 +205,12 @@ pub trait SessionPlugin: Send {
 
     /// Chooses among scored nodes, best first, instead of the highest score. The first answer wins.
     fn best_node(&self, cluster: &ClusterState, task: TaskId, scored: &[(NodeId, f64)]) -> Option<NodeId> {
+        None
+    }
+
+    /// What a queue could reclaim from others if it asked for `more` than now; `None` if the plugin divides nothing
+    /// between queues. Nothing, if it is not due that much.
+    fn could_reclaim(&self, cluster: &ClusterState, queue: QueueId, more: &Resources) -> Option<Resources> {
         None
     }
 

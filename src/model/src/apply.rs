@@ -62,7 +62,8 @@ impl ClusterState {
     }
 
     /// An eviction was refused; the task keeps its node.
-    pub fn evict_refused(&mut self, task: TaskId) {
+    pub fn evict_refused(&mut self, task: TaskId, retry_at: Time) {
+        self.tasks[task].retry_at = retry_at;
         let place = self.tasks[task].place();
         if place.status == TaskStatus::Releasing {
             let status = match self.tasks[task].phase {
