@@ -77,10 +77,7 @@ fn collect(session: &mut Session<'_>) -> Work {
             work.repairs.entry(queue).or_default().push((job, lacks));
         }
         if session.cluster().job(job).is_pending() {
-            if session.has_action("enqueue") {
-                continue;
-            }
-            session.let_in(job);
+            continue;
         }
         let Some(queue) = queue else {
             explain_missing_queue(session, job);

@@ -45,17 +45,18 @@ impl Beneficiary<'_> {
     pub(crate) fn make_room(&self, session: &mut Session<'_>) {
         let tasks = waiting_tasks(session, self.job);
         let (plan, search) = self.plan(session, tasks);
-        if plan.placements.is_empty() || !plan.is_enough {
-            self.explain_failure(session, &plan, &search);
-            return;
+        match (plan.is_enough, plan.evictions.is_empty()) {
+            (true, false) => self.carry_out(session, plan),
+            // It fits without: that is for `allocate` and `backfill` to do.
+            (true, true) => {}
+            (false, _) => self.explain_failure(session, &plan, &search),
         }
-        self.carry_out(session, plan);
     }
 
     /// The same for a single task, whatever else the job lacks.
     pub(crate) fn make_room_for(&self, session: &mut Session<'_>, task: TaskId) -> bool {
         let (plan, _) = self.plan(session, VecDeque::from([task]));
-        let made = !plan.placements.is_empty();
+        let made = !plan.evictions.is_empty();
         if made {
             self.carry_out(session, plan);
         }

@@ -44,7 +44,8 @@ pub struct Outcome {
 }
 
 impl<'a> Session<'a> {
-    /// Opens a session and every plugin.
+    /// Opens a session and every plugin. Where no `enqueue` stands at the door, every job is let in first: the plugins
+    /// divide the cluster among those that are in.
     pub fn open(
         cluster: &'a mut ClusterState,
         plugins: &'a mut PluginSet,
@@ -53,6 +54,12 @@ impl<'a> Session<'a> {
         actions: &'a [&'static str],
     ) -> Self {
         reasons.forget_promises();
+        if !actions.contains(&"enqueue") {
+            let at_the_door: Vec<JobId> = cluster.waiting_jobs().filter(|job| cluster.job(*job).is_pending()).collect();
+            for job in at_the_door {
+                cluster.set_job_phase(job, JobPhase::Inqueue);
+            }
+        }
         for plugin in plugins.all_mut() {
             let _span = tracing::debug_span!("plugin", name = plugin.name(), hook = "open").entered();
             plugin.open(cluster);
@@ -118,11 +125,6 @@ impl<'a> Session<'a> {
         self.cluster.set_job_phase(job, JobPhase::Inqueue);
         self.reasons.clear_job(job);
         self.plugins.job_enqueued(self.cluster, job);
-    }
-
-    /// Lets a job in without asking, where no `enqueue` action stands at the door.
-    pub fn let_in(&mut self, job: JobId) {
-        self.cluster.set_job_phase(job, JobPhase::Inqueue);
     }
 
     /// Notes whether a job can run on no node as nodes are now; admission keeps nothing free for such a one.

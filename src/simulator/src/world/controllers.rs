@@ -1,7 +1,9 @@
 //! Stand-ins for the controllers about a scheduler: they make pods and PodGroups, make lost pods again, and clean up.
 
+use std::sync::Arc;
+
 use krafla_model::taints::{Effect, Taint};
-use krafla_model::{Event, Name, NodeSpec, PodPhase};
+use krafla_model::{Event, Name, NodeSpec, PodPhase, PodShape};
 
 use super::World;
 use super::agenda::Happening;
@@ -68,11 +70,11 @@ impl World {
 
     /// Applies a pod over one that exists: what it asks for, its priority and its gates become the new ones.
     fn replace_pod(&mut self, index: usize, plan: Submitted) {
-        let class = self.store.priority_classes.get(&plan.shape.priority_class).map(|class| class.value);
+        let (priority, shape) = self.admitted(&plan);
         let pod = &mut self.store.pods[index];
-        pod.spec.shape = plan.shape;
+        pod.spec.shape = shape;
         pod.spec.gates = plan.gates;
-        pod.spec.priority = plan.priority.or(class).unwrap_or(1);
+        pod.spec.priority = priority;
         pod.life = plan.life;
         self.tell_of_pod(index);
     }
@@ -97,11 +99,21 @@ impl World {
         }
     }
 
-    /// Makes a pod. Admission's part: a pod without a priority gets that of its class, or Volcano's 1.
+    /// Admission's part: a pod without a priority gets that of its class, or Volcano's 1; and whether it may preempt.
+    fn admitted(&self, plan: &Submitted) -> (i32, Arc<PodShape>) {
+        let class = self.store.priority_classes.get(&plan.shape.priority_class);
+        let mut shape = Arc::clone(&plan.shape);
+        if class.is_some_and(|class| !class.preempts) && !shape.never_preempts {
+            Arc::make_mut(&mut shape).never_preempts = true;
+        }
+        (plan.priority.or(class.map(|class| class.value)).unwrap_or(1), shape)
+    }
+
+    /// Makes a pod.
     fn make_pod(&mut self, job: usize, plan: Submitted) {
         let node = plan.node.clone();
-        let class = self.store.priority_classes.get(&plan.shape.priority_class);
-        let priority = plan.priority.or(class.map(|class| class.value)).unwrap_or(1);
+        let (priority, shape) = self.admitted(&plan);
+        let plan = Submitted { shape, ..plan };
         let index = self.store.add_pod(job, plan, priority, self.now);
         match node {
             Some(node) => {
