@@ -57,7 +57,7 @@ pub(super) fn entitlements(cluster: &ClusterState, tree: &Tree) -> BTreeMap<Queu
     for id in from_the_top {
         let parent = tree.parent(cluster, id);
         let own = all.get(&id).map(|own| own.guarantee.clone()).unwrap_or_default();
-        let kept = if tree.is_broken(id) { &own } else { kept.get(&parent).unwrap_or(&own) };
+        let kept = kept.get(&parent).unwrap_or(&own);
         let (above, above_door) =
             parent.and_then(|parent| all.get(&parent)).map_or((&cluster_has, &anything), |up| (&up.ceiling, &up.door));
         let queue = cluster.queue(id);

@@ -6,6 +6,8 @@
 mod entitlement;
 #[cfg(test)]
 mod flat_tests;
+#[cfg(test)]
+mod properties;
 mod tree;
 #[cfg(test)]
 mod tree_tests;
@@ -49,13 +51,14 @@ pub const INFO: PluginInfo = PluginInfo {
         Point::Allocatable,
         Point::Preemptive,
         Point::JobEnqueueable,
+        Point::JobValid,
     ],
 };
 
 const ANCESTOR_LEVEL: &str = "ancestorReclaimLevel";
 const NO_DEVICES: &str = "quotas of devices (DRA) are not counted yet";
 
-/// The points without the hierarchy: no queue is nearer to another.
+/// The points without the hierarchy: no queue is nearer to another, and none has a wrong place.
 const FLAT_POINTS: &[Point] = &[
     Point::QueueOrder,
     Point::Reclaimable,
@@ -191,6 +194,11 @@ impl SessionPlugin for Capacity {
     fn victim_queue_order(&self, cluster: &ClusterState, queue: QueueId, preemptor: QueueId, rank: &mut Rank) {
         let shared = self.tree.shared(cluster, queue, preemptor);
         rank.descending(u32::try_from(shared).unwrap_or(u32::MAX));
+    }
+
+    /// A job whose queue has no place for it is not tried, not even what it has that asks for nothing.
+    fn job_valid(&self, cluster: &ClusterState, job: JobId) -> Option<Reason> {
+        self.tree.refusal(cluster, cluster.job(job).queue?)
     }
 
     fn allocatable(&self, cluster: &ClusterState, queue: QueueId, task: TaskId, room: Room) -> Option<Reason> {

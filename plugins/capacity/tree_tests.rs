@@ -1,5 +1,6 @@
 //! With the hierarchy: the queues as a tree.
 
+use krafla_framework::session_plugin::EvictionKind;
 use krafla_model::JobPhase::{self, Inqueue, Pending};
 use krafla_testkit::{JobScene, QueueScene, Scene};
 
@@ -45,12 +46,13 @@ fn jobs_are_in_the_leaves_and_one_in_an_inner_queue_harms_nobody_else() {
         .queue("q12", capped("q1", "3c3Gi"))
         .job("leaf", waits("q11", "1c1Gi"))
         .job("inner", |job| job.queue("q1").min(1).min_resources("1c").at_the_door().pending(1, "1c"))
-        .job("admitted", waits("q1", "1c1Gi"));
-    let outcome = run(&scene, "enqueue, allocate", ALL);
+        .job("admitted", waits("q1", "1c1Gi"))
+        .job("free", |job| job.queue("q1").pending(1, ""));
+    let outcome = run(&scene, "enqueue, allocate, backfill", ALL);
     assert_eq!(outcome.binds, ["leaf-0 -> n"]);
     assert_eq!(outcome.phases["inner"], Pending);
     let text = "queue `q1` has 2 queues below it and starts no jobs of its own; use one of those, such as `q11`";
-    for job in ["inner", "admitted"] {
+    for job in ["inner", "admitted", "free"] {
         assert_eq!(outcome.reasons[job], ("QueueNotLeaf", text.to_owned()), "{job}");
     }
 }
@@ -185,6 +187,15 @@ fn amounts_that_do_not_add_up_are_taken_as_far_as_they_go() {
     );
     let outcome = run(&scene, "allocate", ALL);
     assert_eq!([outcome.n_bound("p"), outcome.n_bound("q")], [2, 4], "six in all, by their shares of 4 and 9");
+
+    // A guarantee beyond what the queue above may hold is no reason to evict: there would be no room.
+    let scene = root()
+        .node("n", "8c")
+        .queue("above", capped("root", "6c"))
+        .queue("below", |queue| queue.parent("above").guarantee("7c"))
+        .job("six", waits("below", "6c"))
+        .job("seven", waits("below", "7c"));
+    assert_eq!(["six-0", "seven-0"].map(|pod| reclaims(&scene, TREE, pod, &[]).0), [true, false]);
 }
 
 #[test]
@@ -230,18 +241,21 @@ fn queues_are_compared_where_their_branches_part() {
 
 #[test]
 fn branches_take_turns_by_what_they_hold_now() {
-    let scene = root()
-        .node("n", "6c")
-        .queue("a", |queue| queue.deserved("3c"))
-        .queue("a1", below("a", "2c"))
-        .queue("a2", below("a", "2c"))
-        .queue("b", |queue| queue.deserved("3c"))
-        .queue("b1", below("b", "3c"))
-        .job("1", |job| job.queue("a1").pending(6, "1c"))
-        .job("2", |job| job.queue("a2").pending(6, "1c"))
-        .job("3", |job| job.queue("b1").pending(6, "1c"));
-    let outcome = run(&scene, "allocate", ALL);
-    assert_eq!(["1", "2", "3"].map(|job| outcome.n_bound(job)), [2, 1, 3]);
+    for scene in [root(), Scene::new()] {
+        let scene = scene
+            .node("n", "6c")
+            .queue("a", |queue| queue.deserved("3c"))
+            .queue("a1", below("a", "2c"))
+            .queue("a2", below("a", "2c"))
+            .queue("b", |queue| queue.deserved("3c"))
+            .queue("b1", below("b", "3c"))
+            .job("1", |job| job.queue("a1").pending(6, "1c"))
+            .job("2", |job| job.queue("a2").pending(6, "1c"))
+            .job("3", |job| job.queue("b1").pending(6, "1c"));
+        let outcome = run(&scene, "allocate", ALL);
+        let turns = ["1-0", "3-0", "2-0", "3-1", "1-1", "3-2"].map(|pod| format!("{pod} -> n"));
+        assert_eq!(outcome.binds, turns);
+    }
 }
 
 #[test]
@@ -443,4 +457,32 @@ fn a_queue_without_a_place_reclaims_nothing_and_keeps_its_own_due() {
     assert_eq!(reclaims(&scene("orphan", "sound"), &level(1), "p-0", &candidates), (false, vec![]));
     let (may, victims) = reclaims(&scene("sound", "orphan"), &level(1), "p-0", &candidates);
     assert_eq!((may, victims), (true, vec!["v-0".to_owned(), "v-1".to_owned()]));
+}
+
+#[test]
+fn for_a_whole_job_only_the_leaves_are_asked() {
+    let mut cluster = root()
+        .node("n", "9c9Gi")
+        .queue("above", |queue| queue.deserved("9c9Gi"))
+        .queue("holder", below("above", "2c"))
+        .queue("kept", |queue| queue.parent("above").guarantee("2c"))
+        .queue("gang", |queue| queue.deserved("1c"))
+        .queue("orphan", |queue| queue.parent("nowhere"))
+        .job("v", |job| job.queue("holder").running(1, "1Gi", "n").running(3, "1c", "n"))
+        .job("k", runs("kept", "2c"))
+        .job("p", |job| job.queue("gang").min(2).pending(2, "1c"))
+        .job("o", |job| job.queue("orphan").min(2).pending(2, "1c"))
+        .build();
+    krafla_testkit::ask(&mut cluster, &registry(), &conf("allocate", &[&[&level(1)]]), |session| {
+        let (cluster, plugins) = (session.cluster(), session.plugins());
+        let task = |name| krafla_testkit::task_named(cluster, name);
+        let candidates = ["v-0", "v-1", "v-2", "v-3", "k-0"].map(task);
+        let victims = |kind, job: &str| {
+            let job = cluster.find_job(&"default".into(), &job.into()).expect("the job exists");
+            plugins.unified_evictable(cluster, kind, job, &candidates)
+        };
+        assert_eq!(victims(EvictionKind::GangReclaim, "p"), ["v-0", "v-1"].map(task), "memory is due to nobody there");
+        assert_eq!(victims(EvictionKind::GangReclaim, "o"), []);
+        assert_eq!(victims(EvictionKind::GangPreempt, "p"), candidates);
+    });
 }
