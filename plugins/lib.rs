@@ -1,4 +1,4 @@
-//! The plugins: a file each at the session level, and under `node` those of the Scheduling Framework.
+//! The plugins: a file or folder each at the session level, and under `node` those of the Scheduling Framework.
 //!
 //! Whoever adds one touches its own file and one line of [`all`].
 

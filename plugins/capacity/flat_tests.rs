@@ -4,7 +4,7 @@ use krafla_model::JobPhase::{self, Inqueue, Pending};
 use krafla_model::queue::QueueState;
 use krafla_testkit::{JobScene, QueueScene, Scene};
 
-use crate::testing::{compiles, dues, queue_order, reclaims, run};
+use crate::testing::{compiles, dues, queue_order, reclaims, registry, run};
 
 const ALL: &[&str] = &["gang", "capacity", "predicates"];
 const NONE: [&str; 0] = [];
@@ -354,4 +354,11 @@ fn arguments_are_checked_by_the_compiler() {
     assert!(!compiles("capacity ancestorReclaimLevel=-1"));
     assert!(!compiles("capacity ancestorReclaimLevel=1.5"));
     assert!(compiles("capacity capacity.DynamicResourceAllocationEnable=true"), "with a warning");
+}
+
+#[test]
+fn the_preset_is_right_to_the_letter() {
+    let preset = include_str!("../../conf/presets/capacity.conf");
+    let compiled = krafla_framework::conf::compile::compile(preset, "capacity.conf", &registry().catalogue());
+    assert!(compiled.policy.is_some() && compiled.problems.is_empty(), "{:?}", compiled.problems);
 }
