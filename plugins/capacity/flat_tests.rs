@@ -170,6 +170,15 @@ fn without_the_hierarchy_a_parent_is_a_queue_like_any_other() {
         .job("b", |job| job.queue("below").running(1, "1c", "n").pending(2, "1c"))
         .job("c", |job| job.queue("astray").pending(1, "1c"));
     assert_eq!(run(&scene, "allocate", ALL).binds.len(), 5);
+
+    let root = Scene::new()
+        .node("n", "8c")
+        .queue("idle", due("4c"))
+        .queue("root", due("4c"))
+        .job("a", runs("root", "1c", "n"))
+        .job("b", runs("idle", "1c", "n"));
+    assert_eq!(queue_order(&root, "capacity")[..2], ["idle", "root"], "equal shares: the older");
+    assert_eq!(dues(&root, "capacity"), ["idle: cpu 4", "root: cpu 4"]);
 }
 
 /// Name, scene, who reclaims, candidates in their order, whether it may, who gives back.

@@ -173,6 +173,7 @@ impl SessionPlugin for Capacity {
 
     /// After the priority the shares on the path from below the root to the queue, so that two queues are compared where
     /// their branches part. A queue that is due nothing counts as one that holds its due, and comes after one that does.
+    /// Cost: the depth of the tree times the width of a vector.
     fn queue_order(&self, cluster: &ClusterState, queue: QueueId, rank: &mut Rank) {
         rank.descending(cluster.queue(queue).spec.priority);
         let path = self.tree.below_root(cluster, queue);

@@ -92,6 +92,17 @@ proptest! {
     }
 
     #[test]
+    fn every_queue_has_as_many_keys(queues in prop::collection::vec(drawn(), 1..6)) {
+        let mut cluster = scene(1, &queues, true).build();
+        let keys = krafla_testkit::ask(&mut cluster, &registry(), &conf("allocate", &[&[TREE]]), |session| {
+            let (cluster, plugins) = (session.cluster(), session.plugins());
+            let keys = |(id, _)| plugins.queue_rank(cluster, id).0.keys().len();
+            cluster.queues().map(keys).collect::<Vec<_>>()
+        });
+        prop_assert!(keys.iter().all(|n| *n == keys[0]), "{keys:?}");
+    }
+
+    #[test]
     fn a_wrong_parent_harms_nobody_else((cores, queues) in (1_u32..16, prop::collection::vec(drawn(), 1..6))) {
         let with = bound(&run(&scene(cores, &queues, false), "allocate", ALL), queues.len());
         // The same without the jobs of queues that are broken, or below one.

@@ -65,10 +65,10 @@ impl Tree {
         if self.hierarchy { path } else { &path[path.len().saturating_sub(1)..] }
     }
 
-    /// The path without the root, which is the same for all.
+    /// The path without the root of the tree, which is the same for all.
     pub(super) fn below_root<'a>(&self, cluster: &'a ClusterState, id: QueueId) -> &'a [QueueId] {
         match self.path(cluster, id) {
-            [root, below @ ..] if cluster.queue(*root).spec.name == ROOT_QUEUE => below,
+            [root, below @ ..] if self.hierarchy && cluster.queue(*root).spec.name == ROOT_QUEUE => below,
             path => path,
         }
     }
