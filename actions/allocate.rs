@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use krafla_framework::rank::{JobRank, QueueRank};
 use krafla_framework::{Action, ActionInfo, Arguments, RankedQueue, Reason, Session};
+use krafla_model::queue::ROOT_QUEUE;
 use krafla_model::{ClusterState, JobId, QueueId, Resources, TaskId, TaskStatus};
 
 use crate::enqueue::{ClosedQueues, explain_missing_queue};
@@ -127,9 +128,10 @@ fn ready_to_place(session: &mut Session<'_>, job: JobId) -> VecDeque<TaskId> {
 fn put_back(session: &Session<'_>, work: &mut Work, queue: QueueId) {
     let cluster = session.cluster();
     work.queues.push(queue, session.plugins().queue_rank(cluster, queue));
-    let path = cluster.queue(queue).path();
-    if path.len() > 2 {
-        let branch = path[1];
+    // Below the root, if there is one: everybody is related through that.
+    let mut path = cluster.queue(queue).path().iter().copied();
+    let branch = path.find(|above| cluster.queue(*above).spec.name != ROOT_QUEUE);
+    if let Some(branch) = branch.filter(|branch| *branch != queue) {
         let mut relatives: Vec<QueueId> =
             work.queues.items().copied().filter(|other| cluster.queue(*other).path().contains(&branch)).collect();
         relatives.sort_unstable();

@@ -1,5 +1,5 @@
 //! What admission keeps free for jobs that were let in and do not hold it yet. Shared by the plugins that guard the
-//! door: `overcommit` and `proportion`.
+//! door: `overcommit`, `proportion` and `capacity`.
 
 use krafla_model::{ClusterState, JobId, JobPhase, Resources, TaskStatus};
 

@@ -1,9 +1,10 @@
-//! The plugins: a file each at the session level, and under `node` those of the Scheduling Framework.
+//! The plugins: a file or folder each at the session level, and under `node` those of the Scheduling Framework.
 //!
 //! Whoever adds one touches its own file and one line of [`all`].
 
 pub mod admission;
 pub mod binpack;
+pub mod capacity;
 pub mod conformance;
 pub mod drf;
 #[cfg(test)]
@@ -18,6 +19,7 @@ pub mod overcommit;
 pub mod predicates;
 pub mod priority;
 pub mod proportion;
+pub mod queue_limits;
 pub mod resourcequota;
 pub mod sla;
 #[cfg(test)]
@@ -34,6 +36,7 @@ pub fn all() -> Vec<PluginBuilder> {
         PluginBuilder { info: conformance::INFO, build: conformance::build },
         PluginBuilder { info: drf::INFO, build: drf::build },
         PluginBuilder { info: proportion::INFO, build: proportion::build },
+        PluginBuilder { info: capacity::INFO, build: capacity::build },
         PluginBuilder { info: overcommit::INFO, build: overcommit::build },
         PluginBuilder { info: resourcequota::INFO, build: resourcequota::build },
         PluginBuilder { info: sla::INFO, build: sla::build },

@@ -13,6 +13,7 @@ use krafla_model::resources::Limits;
 use krafla_model::{ClusterState, JobId, Limit, QueueId, Resources, Shortfall, TaskId};
 
 use crate::admission;
+use crate::queue_limits::{capability, without_pods};
 use crate::water_filling::{Claim, divide};
 
 /// Name, arguments and points.
@@ -162,22 +163,6 @@ impl Proportion {
             Some(limit_of(above, request.first_over(&held, &capability(above))?))
         })
     }
-}
-
-/// A queue's capability as it counts: Volcano takes 0 CPU or 0 memory for no limit at all.
-fn capability(queue: &krafla_model::Queue) -> Limits {
-    let mut capability = queue.capability.clone();
-    for id in [krafla_model::ResourceId::CPU, krafla_model::ResourceId::MEMORY] {
-        if capability.get(id) == Limit::To(0) {
-            capability.clear(id);
-        }
-    }
-    capability
-}
-
-/// Pod slots are shared, but no queue is held to its part of them (Volcano leaves `pods` out of these comparisons).
-fn without_pods(amounts: &Resources) -> Resources {
-    amounts.clone().with(krafla_model::ResourceId::PODS, 0)
 }
 
 impl SessionPlugin for Proportion {

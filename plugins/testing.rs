@@ -66,3 +66,42 @@ pub(crate) fn compiles(plugin: &str) -> bool {
     let text = conf("allocate", &[&[plugin]]);
     krafla_framework::conf::compile::compile(&text, "test.conf", &registry().catalogue()).policy.is_some()
 }
+
+/// What a configuration of one plugin says to a reclaim: whether `pod` may reclaim at all, and who of `candidates`, in
+/// this order, would give back.
+pub(crate) fn reclaims(scene: &Scene, plugin: &str, pod: &str, candidates: &[&str]) -> (bool, Vec<String>) {
+    let mut cluster = scene.build();
+    krafla_testkit::ask(&mut cluster, &registry(), &conf("allocate", &[&[plugin]]), |session| {
+        let (cluster, plugins) = (session.cluster(), session.plugins());
+        let reclaimer = krafla_testkit::task_named(cluster, pod);
+        let queue = cluster.task(reclaimer).job.and_then(|job| cluster.job(job).queue).expect("the pod has a queue");
+        let candidates: Vec<_> = candidates.iter().map(|pod| krafla_testkit::task_named(cluster, pod)).collect();
+        let victims = plugins.reclaimable(cluster, reclaimer, &candidates);
+        let names = victims.iter().map(|task| cluster.task(*task).name.to_string()).collect();
+        (plugins.preemptive(cluster, queue, &[reclaimer]), names)
+    })
+}
+
+/// Queues in the order in which they take turns.
+pub(crate) fn queue_order(scene: &Scene, plugin: &str) -> Vec<String> {
+    let mut cluster = scene.build();
+    krafla_testkit::ask(&mut cluster, &registry(), &conf("allocate", &[&[plugin]]), |session| {
+        let cluster = session.cluster();
+        let mut ranks: Vec<_> = cluster.queues().map(|(id, _)| session.plugins().queue_rank(cluster, id)).collect();
+        ranks.sort_unstable();
+        ranks.into_iter().map(|(.., id)| cluster.queue(id).spec.name.to_string()).collect()
+    })
+}
+
+/// What each queue is due, by name, without the pod slots; queues that are due nothing are left out.
+pub(crate) fn dues(scene: &Scene, plugin: &str) -> Vec<String> {
+    let mut cluster = scene.build();
+    krafla_testkit::ask(&mut cluster, &registry(), &conf("allocate", &[&[plugin]]), |session| {
+        let cluster = session.cluster();
+        let due = |id| Some(crate::queue_limits::without_pods(&session.plugins().deserved(id)?));
+        let all = cluster.queues().filter_map(|(id, queue)| Some((&queue.spec.name, due(id)?)));
+        all.filter(|(_, due)| !due.is_zero())
+            .map(|(name, due)| format!("{name}: {}", cluster.names().format_all(&due)))
+            .collect()
+    })
+}

@@ -112,14 +112,12 @@ impl PluginSet {
         (rank, spec.created, spec.name.clone(), id)
     }
 
-    /// Place of a queue among those to take victims from for `preemptor`.
+    /// Place of a queue among those to take victims from for `preemptor`; where no plugin sees a difference, last in the
+    /// queue order is first.
     pub fn victim_queue_rank(&self, cluster: &ClusterState, id: QueueId, preemptor: QueueId) -> Rank {
         let mut rank = Rank::default();
-        if self.has(Point::VictimQueueOrder) {
-            for plugin in self.flat(Point::VictimQueueOrder) {
-                plugin.victim_queue_order(cluster, id, preemptor, &mut rank);
-            }
-            return rank;
+        for plugin in self.flat(Point::VictimQueueOrder) {
+            plugin.victim_queue_order(cluster, id, preemptor, &mut rank);
         }
         for key in self.queue_rank(cluster, id).0.keys() {
             rank.descending(key.into_inner());

@@ -79,6 +79,33 @@ pub enum Reason {
         /// Jobs that wait in it.
         jobs: usize,
     },
+    /// The queue has no place in the tree: it, or a queue above it, names a parent that does not exist.
+    QueueParentNotFound {
+        /// The queue that names it.
+        queue: Name,
+        /// The parent that it names.
+        parent: Name,
+        /// How many queues there are.
+        queues: usize,
+    },
+    /// The queue has no place in the tree: it, or a queue above it, is its own ancestor.
+    QueueCycle {
+        /// A queue on the cycle.
+        queue: Name,
+        /// The parent that it names.
+        parent: Name,
+        /// How many queues the cycle has.
+        length: usize,
+    },
+    /// The queue divides what it has between queues below it, and starts no jobs of its own.
+    QueueNotLeaf {
+        /// Its name.
+        queue: Name,
+        /// How many queues are directly below it.
+        below: usize,
+        /// The first of them by name.
+        first: Name,
+    },
     /// The queue uses what it is due, or more.
     QueueOverused {
         /// Its name.
@@ -229,6 +256,9 @@ impl Reason {
             Self::NotEnoughPodsOfTask { .. } => "NotEnoughPodsOfTask",
             Self::QueueNotFound { .. } => "QueueNotFound",
             Self::QueueNotOpen { .. } => "QueueNotOpen",
+            Self::QueueParentNotFound { .. } => "QueueParentNotFound",
+            Self::QueueCycle { .. } => "QueueCycle",
+            Self::QueueNotLeaf { .. } => "QueueNotLeaf",
             Self::QueueOverused { .. } => "QueueOverused",
             Self::QueueLimit { .. } => "QueueLimit",
             Self::ClusterOvercommitted { .. } => "ClusterOvercommitted",
@@ -273,6 +303,18 @@ impl fmt::Display for Reason {
             Self::QueueNotOpen { queue, state, jobs } => {
                 write!(f, "queue `{queue}` is {state}; {jobs} jobs wait in it until it is opened")
             }
+            Self::QueueParentNotFound { queue, parent, queues } => write!(
+                f,
+                "queue `{queue}` names the parent `{parent}`, which does not exist among {queues} queues; create it or name another"
+            ),
+            Self::QueueCycle { queue, parent, length } => write!(
+                f,
+                "queue `{queue}` is below itself: its parent `{parent}` leads back to it over {length} queues; give one of them another parent"
+            ),
+            Self::QueueNotLeaf { queue, below, first } => write!(
+                f,
+                "queue `{queue}` has {below} queues below it and starts no jobs of its own; use one of those, such as `{first}`"
+            ),
             Self::QueueOverused { queue, held, deserved } => write!(
                 f,
                 "queue `{queue}` uses what it is due: holds {held}, due {deserved}; waits for its own pods to end or for other queues to want less"

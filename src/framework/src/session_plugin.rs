@@ -127,7 +127,7 @@ pub trait SessionPlugin: Send {
     /// Key of a queue. First difference over all tiers.
     fn queue_order(&self, cluster: &ClusterState, queue: QueueId, rank: &mut Rank) {}
 
-    /// Key of a queue as one to take victims from for `preemptor`. First difference; without any, `queue_order`
+    /// Key of a queue as one to take victims from for `preemptor`. First difference over all tiers, then `queue_order`
     /// reversed.
     fn victim_queue_order(&self, cluster: &ClusterState, queue: QueueId, preemptor: QueueId, rank: &mut Rank) {}
 

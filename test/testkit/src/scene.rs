@@ -149,6 +149,20 @@ impl QueueScene {
         self
     }
 
+    /// What it is due.
+    #[must_use]
+    pub fn deserved(mut self, has: &str) -> Self {
+        self.0.deserved = amounts(has);
+        self
+    }
+
+    /// The queue above it.
+    #[must_use]
+    pub fn parent(mut self, name: &str) -> Self {
+        self.0.parent = name.into();
+        self
+    }
+
     /// Its guarantee.
     #[must_use]
     pub fn guarantee(mut self, has: &str) -> Self {

@@ -39,7 +39,19 @@ pub(super) fn gaps(reader: &mut Reader<'_>, policy: &Policy, plugins: &[Placed],
     } else {
         idle_at_the_door(reader, plugins);
     }
+    level_without_a_tree(reader, plugins);
     unfiltered(reader, plugins, actions);
+}
+
+/// A level of ancestors, where `capacity` reads no ancestors.
+fn level_without_a_tree(reader: &mut Reader<'_>, plugins: &[Placed]) {
+    const LEVEL: &str = "ancestorReclaimLevel";
+    let flat = |placed: &&Placed| placed.entry.name == "capacity" && !placed.entry.switches.hierarchy();
+    if let Some(capacity) = plugins.iter().find(flat).filter(|placed| placed.entry.arguments.integer(LEVEL, 0) > 0) {
+        let message = format!("`{LEVEL}` of `capacity` has no effect without `enableHierarchy`");
+        let help = "add `enableHierarchy: true` beside `name`, or take the level out".to_owned();
+        reader.warn(&capacity.at, message, "queues are not a tree", Some(help));
+    }
 }
 
 /// `sla` lets a job in by ending the vote after its tier, so whoever rejects in its tier or before wins.

@@ -40,7 +40,11 @@ fn catalogue() -> Catalogue {
             plugin("conformance", &[Point::Preemptable, Point::Reclaimable], &[]),
             plugin("drf", &[Point::JobOrder, Point::Preemptable, Point::QueueOrder, Point::Hierarchy], &[]),
             plugin("proportion", &[Point::QueueOrder, Point::Overused, Point::JobEnqueueable], &[]),
-            plugin("capacity", &[Point::QueueOrder, Point::JobEnqueueable], &[]),
+            plugin(
+                "capacity",
+                &[Point::QueueOrder, Point::JobEnqueueable, Point::Hierarchy],
+                const { &[takes("ancestorReclaimLevel", ANY_INTEGER, "0")] },
+            ),
             plugin(
                 "overcommit",
                 &[Point::JobEnqueueable],

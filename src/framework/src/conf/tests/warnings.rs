@@ -96,6 +96,19 @@ fn the_door() {
 }
 
 #[test]
+fn levels_of_a_tree_that_is_not_read() {
+    let capacity = |more: &str| format!("- plugins:\n  - name: predicates\n  - name: capacity\n{more}");
+    let level = |n: u32| format!("    arguments: {{ancestorReclaimLevel: {n}}}\n");
+    let want: &[Expected<'_>] =
+        &[("warning 5:11+8", "`ancestorReclaimLevel` of `capacity` has no effect", "add `enableHierarchy: true`")];
+    table(&[
+        ("flat", "allocate", &capacity(&level(1)), want),
+        ("flat, level 0", "allocate", &capacity(&level(0)), &[]),
+        ("a tree", "allocate", &capacity(&format!("    enableHierarchy: true\n{}", level(1))), &[]),
+    ]);
+}
+
+#[test]
 fn nodes_that_nobody_filters() {
     let want: &[Expected<'_>] =
         &[("warning 1:20+8", "`allocate` places pods, but no plugin filters nodes", "add the plugin `predicates`")];

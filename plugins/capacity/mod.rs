@@ -1,0 +1,268 @@
+//! `capacity`: each queue has a due in numbers, may borrow what others leave, and gives it back when they want theirs.
+//!
+//! With `enableHierarchy` the queues are a tree: jobs are in its leaves, what a leaf holds counts for each queue above
+//! it, and each of those has its own due and limit. A queue with a wrong parent harms itself and those below it only.
+
+mod entitlement;
+#[cfg(test)]
+mod flat_tests;
+#[cfg(test)]
+mod properties;
+mod tree;
+#[cfg(test)]
+mod tree_tests;
+mod victims;
+
+use std::collections::BTreeMap;
+
+use krafla_framework::conf::catalogue::ArgumentKind::{Integer, Unread};
+use krafla_framework::session_plugin::{EvictionKind, SessionPlugin, Victims, Vote};
+use krafla_framework::share::{RelativeShare, divided};
+use krafla_framework::{ArgumentInfo, PluginEntry, PluginInfo, Point, Rank, Reason, Room, Shortage};
+use krafla_model::job::Held;
+use krafla_model::{ClusterState, JobId, QueueId, Resources, Shortfall, TaskId};
+use ordered_float::OrderedFloat;
+
+use self::entitlement::{Entitlement, entitlements};
+use self::tree::Tree;
+use crate::admission;
+use crate::queue_limits::without_pods;
+
+/// Name, arguments and points.
+pub const INFO: PluginInfo = PluginInfo {
+    name: "capacity",
+    about: "queues have a due in numbers, borrow what is idle and give it back (quotas of devices by DRA: not yet)",
+    arguments: &[
+        ArgumentInfo::new(
+            ANCESTOR_LEVEL,
+            Integer { min: 0, max: i64::MAX },
+            "0",
+            "how many queues above a leaf are asked for their due too when it reclaims or gives back",
+        ),
+        ArgumentInfo::new("capacity.DynamicResourceAllocationEnable", Unread, "", NO_DEVICES),
+        ArgumentInfo::new("capacity.DRAConsumableCapacityEnable", Unread, "", NO_DEVICES),
+    ],
+    points: &[
+        Point::Hierarchy,
+        Point::QueueOrder,
+        Point::VictimQueueOrder,
+        Point::Reclaimable,
+        Point::UnifiedEvictable,
+        Point::Allocatable,
+        Point::Preemptive,
+        Point::JobEnqueueable,
+        Point::JobValid,
+    ],
+};
+
+const ANCESTOR_LEVEL: &str = "ancestorReclaimLevel";
+const NO_DEVICES: &str = "quotas of devices (DRA) are not counted yet";
+
+/// The points without the hierarchy: no queue is nearer to another, and none has a wrong place.
+const FLAT_POINTS: &[Point] = &[
+    Point::QueueOrder,
+    Point::Reclaimable,
+    Point::UnifiedEvictable,
+    Point::Allocatable,
+    Point::Preemptive,
+    Point::JobEnqueueable,
+];
+
+#[derive(Default)]
+struct Capacity {
+    hierarchy: bool,
+    /// Levels of ancestors that reclaim looks at.
+    levels: usize,
+    tree: Tree,
+    queues: BTreeMap<QueueId, Account>,
+    /// The cluster's amount of each resource of which any queue is due something.
+    divided: Resources,
+}
+
+/// What a session knows of one queue. Sums are with the queues below it.
+struct Account {
+    entitled: Entitlement,
+    /// What admission keeps for its jobs.
+    inqueue: Resources,
+    /// What its jobs hold beyond their minimums, and could give back.
+    elastic: Resources,
+}
+
+/// Makes the plugin.
+pub fn build(entry: &PluginEntry) -> Box<dyn SessionPlugin> {
+    let levels = usize::try_from(entry.arguments.integer(ANCESTOR_LEVEL, 0)).unwrap_or(0);
+    Box::new(Capacity { hierarchy: entry.switches.hierarchy(), levels, ..Capacity::default() })
+}
+
+impl Capacity {
+    /// Why a queue takes no job at all, if it takes none.
+    fn shut(&self, cluster: &ClusterState, id: QueueId) -> Option<Reason> {
+        if !cluster.queue(id).is_open() {
+            return Some(Reason::queue_not_open(cluster, id));
+        }
+        self.tree.refusal(cluster, id)
+    }
+
+    /// The limit that is in the way of a queue: its own, or that of the nearest queue above it that `over` finds.
+    fn limit(
+        &self,
+        cluster: &ClusterState,
+        id: QueueId,
+        over: impl Fn(QueueId, &Account) -> Option<Shortfall>,
+    ) -> Option<Reason> {
+        self.tree.path(cluster, id).iter().rev().find_map(|&above| {
+            let short = over(above, self.queues.get(&above)?)?;
+            let queue = cluster.queue(above).spec.name.clone();
+            Some(Reason::QueueLimit { queue, shortage: Shortage::new(short, cluster) })
+        })
+    }
+
+    /// What a queue and those below it hold or were promised.
+    fn claimed(&self, cluster: &ClusterState, id: QueueId) -> Resources {
+        self.tree.held(cluster, id, Held::claimed)
+    }
+
+    /// Adds `amount` to what admission keeps for a queue and for those above it.
+    fn keep(&mut self, cluster: &ClusterState, id: QueueId, amount: &Resources) {
+        for above in self.tree.path(cluster, id) {
+            if let Some(account) = self.queues.get_mut(above) {
+                account.inqueue.add(amount);
+            }
+        }
+    }
+}
+
+impl SessionPlugin for Capacity {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn points(&self) -> &'static [Point] {
+        if self.hierarchy { INFO.points } else { FLAT_POINTS }
+    }
+
+    fn open(&mut self, cluster: &ClusterState) {
+        self.tree = Tree::of(cluster, self.hierarchy);
+        self.queues = entitlements(cluster, &self.tree)
+            .into_iter()
+            .map(|(id, entitled)| {
+                (id, Account { entitled, inqueue: Resources::default(), elastic: Resources::default() })
+            })
+            .collect();
+        self.divided = divided(cluster, self.queues.values().map(|account| &account.entitled.due));
+        if !admission::anyone_waits_for_entry(cluster) {
+            return;
+        }
+        for (id, queue) in cluster.queues() {
+            let (mut inqueue, mut elastic) = (Resources::default(), Resources::default());
+            for job in queue.jobs() {
+                inqueue.add(&admission::reservation(cluster, job));
+                elastic.add(&cluster.job(job).elastic());
+            }
+            // What cannot start here keeps nobody else out.
+            if self.tree.refusal(cluster, id).is_none() {
+                self.keep(cluster, id, &inqueue);
+            }
+            for above in self.tree.path(cluster, id) {
+                if let Some(account) = self.queues.get_mut(above) {
+                    account.elastic.add(&elastic);
+                }
+            }
+        }
+    }
+
+    /// After the priority the shares on the path from below the root to the queue, so that two queues are compared where
+    /// their branches part. A queue that is due nothing counts as one that holds its due, and comes after one that does.
+    /// Cost: the depth of the tree times the width of a vector.
+    fn queue_order(&self, cluster: &ClusterState, queue: QueueId, rank: &mut Rank) {
+        rank.descending(cluster.queue(queue).spec.priority);
+        let path = self.tree.below_root(cluster, queue);
+        for &id in path {
+            let nothing = Resources::default();
+            let due = self.queues.get(&id).map_or(&nothing, |account| &account.entitled.due);
+            let share = RelativeShare::of(&self.claimed(cluster, id), due, &self.divided);
+            let is_due = !due.is_best_effort();
+            rank.ascending(share.unentitled);
+            rank.ascending(if is_due { share.entitled } else { OrderedFloat(1.0) });
+            rank.first_if(is_due);
+        }
+        for _ in path.len()..self.tree.depth() {
+            (0..3).for_each(|_| rank.ascending(0.0));
+        }
+    }
+
+    /// Close relatives first: what they give up stays within the nearest common ancestor.
+    fn victim_queue_order(&self, cluster: &ClusterState, queue: QueueId, preemptor: QueueId, rank: &mut Rank) {
+        let shared = self.tree.shared(cluster, queue, preemptor);
+        rank.descending(u32::try_from(shared).unwrap_or(u32::MAX));
+    }
+
+    /// A job whose queue has no place for it is not tried, not even what it has that asks for nothing.
+    fn job_valid(&self, cluster: &ClusterState, job: JobId) -> Option<Reason> {
+        self.tree.refusal(cluster, cluster.job(job).queue?)
+    }
+
+    fn allocatable(&self, cluster: &ClusterState, queue: QueueId, task: TaskId, room: Room) -> Option<Reason> {
+        let part = match room {
+            // What terminates still takes room until it is gone.
+            Room::Now => Held::occupied,
+            Room::AfterRelease => Held::claimed,
+        };
+        let request = without_pods(&cluster.shape_of(task).request);
+        self.shut(cluster, queue).or_else(|| {
+            self.limit(cluster, queue, |id, account| {
+                request.first_over(&self.tree.held(cluster, id, part), &account.entitled.ceiling)
+            })
+        })
+    }
+
+    fn preemptive(&self, cluster: &ClusterState, queue: QueueId, tasks: &[TaskId]) -> bool {
+        let mut sum = Resources::default();
+        for &task in tasks {
+            sum.add(&cluster.shape_of(task).request);
+        }
+        self.may_reclaim(cluster, queue, &without_pods(&sum))
+    }
+
+    fn reclaimable(&self, cluster: &ClusterState, reclaimer: TaskId, candidates: &[TaskId]) -> Victims {
+        Victims::Only(self.victims_for(cluster, reclaimer, candidates).unwrap_or_default())
+    }
+
+    fn unified_evictable(
+        &self,
+        cluster: &ClusterState,
+        kind: EvictionKind,
+        job: JobId,
+        candidates: &[TaskId],
+    ) -> Victims {
+        Victims::Only(match kind {
+            EvictionKind::GangPreempt => candidates.to_vec(),
+            EvictionKind::GangReclaim => self.victims_for_gang(cluster, job, candidates).unwrap_or_default(),
+        })
+    }
+
+    fn job_enqueueable(&self, cluster: &ClusterState, id: JobId) -> Vote {
+        let job = cluster.job(id);
+        let Some(queue) = job.queue else { return Vote::Abstain };
+        if let Some(reason) = self.shut(cluster, queue) {
+            return Vote::Reject(Box::new(reason));
+        }
+        let Some(min) = &job.min_resources else { return Vote::Permit };
+        let min = without_pods(min);
+        let limit = self.limit(cluster, queue, |id, account| {
+            let used = self.claimed(cluster, id).plus(&account.inqueue).minus_clamped(&account.elastic);
+            min.first_over(&used, &account.entitled.door)
+        });
+        limit.map_or(Vote::Permit, |reason| Vote::Reject(Box::new(reason)))
+    }
+
+    fn job_enqueued(&mut self, cluster: &ClusterState, job: JobId) {
+        if let Some(queue) = cluster.job(job).queue {
+            self.keep(cluster, queue, &admission::on_entry(cluster, job));
+        }
+    }
+
+    fn deserved(&self, queue: QueueId) -> Option<Resources> {
+        Some(self.queues.get(&queue)?.entitled.due.clone())
+    }
+}

@@ -1,0 +1,19 @@
+//! How queue limits are read. Shared by the plugins that divide the cluster: `proportion` and `capacity`.
+
+use krafla_model::{Limit, Limits, Queue, ResourceId, Resources};
+
+/// A queue's capability as it counts: Volcano takes 0 CPU or 0 memory for no limit at all.
+pub fn capability(queue: &Queue) -> Limits {
+    let mut capability = queue.capability.clone();
+    for id in [ResourceId::CPU, ResourceId::MEMORY] {
+        if capability.get(id) == Limit::To(0) {
+            capability.clear(id);
+        }
+    }
+    capability
+}
+
+/// Pod slots are shared, but no queue is held to its part of them (Volcano leaves `pods` out of these comparisons).
+pub fn without_pods(amounts: &Resources) -> Resources {
+    amounts.clone().with(ResourceId::PODS, 0)
+}
