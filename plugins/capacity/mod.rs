@@ -16,7 +16,7 @@ mod victims;
 use std::collections::BTreeMap;
 
 use krafla_framework::conf::catalogue::ArgumentKind::{Integer, Unread};
-use krafla_framework::session_plugin::{EvictionKind, SessionPlugin, Victims, Vote};
+use krafla_framework::session_plugin::{EvictionKind, Freeable, SessionPlugin, Victims, Vote};
 use krafla_framework::share::{RelativeShare, divided};
 use krafla_framework::{ArgumentInfo, PluginEntry, PluginInfo, Point, Rank, Reason, Room, Shortage};
 use krafla_model::job::Held;
@@ -241,7 +241,7 @@ impl SessionPlugin for Capacity {
         })
     }
 
-    fn job_enqueueable(&self, cluster: &ClusterState, id: JobId) -> Vote {
+    fn job_enqueueable(&self, cluster: &ClusterState, id: JobId, freeable: &Freeable) -> Vote {
         let job = cluster.job(id);
         let Some(queue) = job.queue else { return Vote::Abstain };
         if let Some(reason) = self.shut(cluster, queue) {
@@ -250,7 +250,8 @@ impl SessionPlugin for Capacity {
         let Some(min) = &job.min_resources else { return Vote::Permit };
         let min = without_pods(min);
         let limit = self.limit(cluster, queue, |id, account| {
-            let used = self.claimed(cluster, id).plus(&account.inqueue).minus_clamped(&account.elastic);
+            let held = self.claimed(cluster, id).minus_clamped(&freeable.in_queue);
+            let used = held.plus(&account.inqueue).minus_clamped(&account.elastic);
             min.first_over(&used, &account.entitled.door)
         });
         limit.map_or(Vote::Permit, |reason| Vote::Reject(Box::new(reason)))
@@ -260,6 +261,17 @@ impl SessionPlugin for Capacity {
         if let Some(queue) = cluster.job(job).queue {
             self.keep(cluster, queue, &admission::on_entry(cluster, job));
         }
+    }
+
+    fn could_reclaim(&self, cluster: &ClusterState, queue: QueueId, more: &Resources) -> Option<Resources> {
+        let mut excess = Resources::default();
+        if self.may_reclaim(cluster, queue, more) {
+            let others = self.queues.iter().filter(|(id, _)| **id != queue && cluster.queue(**id).n_jobs() > 0);
+            for (&id, account) in others.filter(|(id, _)| cluster.queue(**id).spec.reclaimable) {
+                excess.add(&self.claimed(cluster, id).minus_clamped(&account.entitled.due));
+            }
+        }
+        Some(excess)
     }
 
     fn deserved(&self, queue: QueueId) -> Option<Resources> {
