@@ -40,9 +40,27 @@ pub(crate) struct Beneficiary<'d> {
 }
 
 impl Beneficiary<'_> {
-    /// Tries to make room for the job: for as many tasks as it starves for. Decides nothing if the job could not start
-    /// with what it would get.
+    /// Tries to make room for the job: for its minimum as a whole, then for one member after the other.
     pub(crate) fn make_room(&self, session: &mut Session<'_>) {
+        if session.plugins().job_starving(session.cluster(), self.job) {
+            self.make_room_for_minimum(session);
+        }
+        let mut failed: BTreeSet<ShapeId> = BTreeSet::new();
+        for task in waiting_tasks(session, self.job) {
+            let (cluster, plugins) = (session.cluster(), session.plugins());
+            let has_minimum = plugins.job_ready(cluster, self.job) || plugins.job_pipelined(cluster, self.job);
+            if !has_minimum || !plugins.job_wants_more(cluster, self.job) {
+                return;
+            }
+            let shape = cluster.task(task).shape;
+            if !failed.contains(&shape) && !self.make_room_for(session, task) {
+                failed.insert(shape);
+            }
+        }
+    }
+
+    /// Decides nothing if the job could not start with what it would get.
+    fn make_room_for_minimum(&self, session: &mut Session<'_>) {
         let tasks = waiting_tasks(session, self.job);
         let (plan, search) = self.plan(session, tasks);
         match (plan.is_enough, plan.evictions.is_empty()) {
@@ -53,7 +71,7 @@ impl Beneficiary<'_> {
         }
     }
 
-    /// The same for a single task, whatever else the job lacks.
+    /// Makes room for a single task, whatever else the job lacks. Answers whether somebody went for it.
     pub(crate) fn make_room_for(&self, session: &mut Session<'_>, task: TaskId) -> bool {
         let (plan, _) = self.plan(session, VecDeque::from([task]));
         let made = !plan.evictions.is_empty();

@@ -109,8 +109,8 @@ fn may_be_asked(cluster: &ClusterState, who: &Beneficiary<'_>, task: TaskId, vic
     }
 }
 
-/// Whether the share rule lets `victim` go, as things stand: the queue that gains has, with the gain, a smaller share
-/// than the victim's queue has now.
+/// Whether the share rule lets `victim` go, as things stand: its queue holds more than it is due, and the queue that
+/// gains has, with the gain, a smaller share than that.
 pub(crate) fn makes_shares_more_equal(
     cluster: &ClusterState,
     who: &Beneficiary<'_>,
@@ -119,7 +119,8 @@ pub(crate) fn makes_shares_more_equal(
 ) -> bool {
     let (Against::OtherQueues(dues), Some(gained)) = (who.against, gained) else { return true };
     let Some(queue) = queue_of(cluster, victim) else { return false };
-    gained < dues.share(queue, &cluster.queue(queue).held().claimed())
+    let share = dues.share(queue, &cluster.queue(queue).held().claimed());
+    share.is_over() && gained < share
 }
 
 fn queue_of(cluster: &ClusterState, task: TaskId) -> Option<QueueId> {

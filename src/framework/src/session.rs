@@ -88,9 +88,7 @@ impl<'a> Session<'a> {
                 tell(self.plugins, self.cluster, operation, false);
             }
         }
-        for &(task, node) in &nominations {
-            self.cluster.nominate(task, node);
-        }
+        self.cluster.set_nominations(&nominations);
         let changed = self.cluster.take_changed_jobs();
         let mut conditions = Vec::new();
         for plugin in self.plugins.all_mut() {

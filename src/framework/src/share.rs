@@ -1,7 +1,8 @@
 //! The one share function: how much a queue uses, relative to what it is due.
 //!
-//! Queue order, reclaim and the choice of its victims all go by it. A move between queues is made only if the queue that
-//! gains has, with the gain, a smaller share than the queue that loses had before the loss. Then the larger of the two
+//! Queue order, reclaim and the choice of its victims all go by it. A move between queues is made only from a queue that
+//! holds more than it is due, and only if the queue that gains has, with the gain, a smaller share than the other had
+//! before the loss. Then the larger of the two
 //! shares gets smaller, and with it the vector of all shares, sorted from the largest down, in lexicographic order. So
 //! no sequence of moves comes back to where it began, and a swap that would only mirror the state is not made.
 

@@ -100,11 +100,15 @@ impl ClusterState {
                 if same_shape {
                     self.room_version = room_before;
                 }
+                // A pod that does not say so yet may have been nominated all the same.
+                let nominated = spec.nominated.is_some() || !self.nominees.contains(&id);
                 let task = &mut self.tasks[id];
                 let old = std::mem::replace(&mut task.shape, shape);
                 task.priority = spec.priority;
                 task.gates = u32::try_from(spec.gates.len()).unwrap_or(u32::MAX);
-                task.nominated = spec.nominated.clone();
+                if nominated {
+                    task.nominated = spec.nominated.clone();
+                }
                 task.phase = spec.phase;
                 let group_changed = task.group != spec.group;
                 self.charge(id);
@@ -139,6 +143,9 @@ impl ClusterState {
                 id
             }
         };
+        if spec.nominated.is_some() {
+            self.nominees.insert(id);
+        }
         self.follow_pod(id, &spec, problems);
     }
 
@@ -233,6 +240,7 @@ impl ClusterState {
 
     fn remove_pod(&mut self, uid: &Name) {
         let Some(id) = self.task_by_uid.remove(uid) else { return };
+        self.nominees.remove(&id);
         self.leave_home(id);
         self.leave_group(id);
         self.uncharge(id);
