@@ -40,27 +40,9 @@ pub(crate) struct Beneficiary<'d> {
 }
 
 impl Beneficiary<'_> {
-    /// Tries to make room for the job: for its minimum as a whole, then for one member after the other.
+    /// Tries to make room for the job: for its minimum as a whole, then for one member after the other. Decides nothing
+    /// if the job could not start with what it would get.
     pub(crate) fn make_room(&self, session: &mut Session<'_>) {
-        if session.plugins().job_starving(session.cluster(), self.job) {
-            self.make_room_for_minimum(session);
-        }
-        let mut failed: BTreeSet<ShapeId> = BTreeSet::new();
-        for task in waiting_tasks(session, self.job) {
-            let (cluster, plugins) = (session.cluster(), session.plugins());
-            let has_minimum = plugins.job_ready(cluster, self.job) || plugins.job_pipelined(cluster, self.job);
-            if !has_minimum || !plugins.job_wants_more(cluster, self.job) {
-                return;
-            }
-            let shape = cluster.task(task).shape;
-            if !failed.contains(&shape) && !self.make_room_for(session, task) {
-                failed.insert(shape);
-            }
-        }
-    }
-
-    /// Decides nothing if the job could not start with what it would get.
-    fn make_room_for_minimum(&self, session: &mut Session<'_>) {
         let tasks = waiting_tasks(session, self.job);
         let (plan, search) = self.plan(session, tasks);
         match (plan.is_enough, plan.evictions.is_empty()) {
@@ -89,7 +71,7 @@ impl Beneficiary<'_> {
         while let Some(task) = tasks.pop_front() {
             let now = statement.session();
             let cluster = now.cluster();
-            if !plan.placements.is_empty() && !now.plugins().job_starving(cluster, self.job) {
+            if !now.plugins().job_wants_more(cluster, self.job) {
                 break;
             }
             let shape = cluster.task(task).shape;
@@ -100,7 +82,9 @@ impl Beneficiary<'_> {
             if failed.contains(&shape) || cluster.shape(shape).spec.never_preempts || !entitled {
                 continue;
             }
-            match search.place(&mut statement, self, task) {
+            // Members beyond the minimum that need nobody to go are for `allocate` to place.
+            let has_minimum = now.plugins().job_pipelined(cluster, self.job);
+            match search.place(&mut statement, self, task, has_minimum) {
                 Some((node, victims)) => {
                     plan.evictions.extend(victims);
                     plan.placements.push((task, node));
@@ -129,6 +113,9 @@ impl Beneficiary<'_> {
             })
             .collect();
         let after = self.shares(statement.session().cluster(), &plan);
+        if !self.is_fair(&before, &after) {
+            return;
+        }
         self.commit(statement, &placements, &before, &after);
         if let Some(promise) = explain_promises(session, self.job) {
             session.explain_job(self.job, promise);
@@ -167,6 +154,12 @@ impl Beneficiary<'_> {
         let losers = plan.evictions.iter().filter_map(|task| cluster.job(cluster.task(*task).job?).queue);
         let share = |queue: QueueId| (queue, dues.share(queue, &cluster.queue(queue).held().claimed()));
         losers.chain([self.queue]).map(share).collect()
+    }
+
+    /// Whether the share rule holds for the plan as a whole.
+    fn is_fair(&self, before: &Shares, after: &Shares) -> bool {
+        let Some(gained) = after.get(&self.queue) else { return true };
+        before.iter().filter(|(queue, _)| **queue != self.queue).all(|(_, share)| gained.may_take_from(share))
     }
 
     /// Says that evictions would not help, if any could have been made.

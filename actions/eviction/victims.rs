@@ -109,8 +109,7 @@ fn may_be_asked(cluster: &ClusterState, who: &Beneficiary<'_>, task: TaskId, vic
     }
 }
 
-/// Whether the share rule lets `victim` go, as things stand: its queue holds more than it is due, and the queue that
-/// gains has, with the gain, a smaller share than that.
+/// Whether the share rule lets `victim` go, as things stand, for a queue that has the share `gained` with the gain.
 pub(crate) fn makes_shares_more_equal(
     cluster: &ClusterState,
     who: &Beneficiary<'_>,
@@ -120,7 +119,7 @@ pub(crate) fn makes_shares_more_equal(
     let (Against::OtherQueues(dues), Some(gained)) = (who.against, gained) else { return true };
     let Some(queue) = queue_of(cluster, victim) else { return false };
     let share = dues.share(queue, &cluster.queue(queue).held().claimed());
-    share.is_over() && gained < share
+    gained.may_take_from(&share)
 }
 
 fn queue_of(cluster: &ClusterState, task: TaskId) -> Option<QueueId> {
