@@ -23,6 +23,8 @@ pub const TASK_PRIORITY: &str = "volcano.sh/task-priority";
 pub const TASK_INDEX: &str = "volcano.sh/task-index";
 /// Annotation or label: whether a pod or a PodGroup may be evicted for others.
 pub const PREEMPTABLE: &str = "volcano.sh/preemptable";
+/// Label or annotation of a pod: how long after it was given its node it is not evicted.
+pub const COOLDOWN_TIME: &str = "volcano.sh/cooldown-time";
 /// Annotation: the longest wait of a PodGroup before `sla` puts it first.
 pub const SLA_WAITING_TIME: &str = "volcano.sh/sla-waiting-time";
 /// The same in its short form.
@@ -67,7 +69,7 @@ pub const INDEX_LABELS: [&str; 4] = [
 /// Annotations of a pod that the PodGroup made for it has too.
 pub const OF_ITS_GROUP: [&str; 5] = [
     PREEMPTABLE,
-    "volcano.sh/cooldown-time",
+    COOLDOWN_TIME,
     "volcano.sh/revocable-zone",
     "volcano.sh/jdb-min-available",
     "volcano.sh/jdb-max-unavailable",

@@ -38,6 +38,10 @@ impl ClusterState {
             Event::QuotaGone { namespace, name } => {
                 self.quotas.remove(&(namespace, name));
             }
+            Event::Budget(budget) => self.apply_budget(budget),
+            Event::BudgetGone { namespace, name } => {
+                self.budgets.remove(&(namespace, name));
+            }
         }
         problems
     }
@@ -105,6 +109,8 @@ impl ClusterState {
                 task.gates = u32::try_from(spec.gates.len()).unwrap_or(u32::MAX);
                 task.nominated = spec.nominated.clone();
                 task.phase = spec.phase;
+                task.deleting = spec.deleting;
+                task.scheduled_at = spec.scheduled_at.or(task.scheduled_at);
                 let group_changed = task.group != spec.group;
                 self.charge(id);
                 self.release_shape(old);
@@ -129,6 +135,8 @@ impl ClusterState {
                     devices: Default::default(),
                     nominated: spec.nominated.clone(),
                     phase: spec.phase,
+                    deleting: spec.deleting,
+                    scheduled_at: spec.scheduled_at,
                     refusals: 0,
                     retry_at: Time::default(),
                 });

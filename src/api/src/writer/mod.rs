@@ -11,6 +11,7 @@
 //! A written object may still lack what an API server insists upon and scheduling does not depend on, such as an image:
 //! that is for whoever sends it.
 
+mod budget;
 mod group;
 mod node;
 mod pod;
@@ -28,6 +29,7 @@ use krafla_model::labels::{Labels, Requirement, Test};
 use krafla_model::resources::unit_of;
 use krafla_model::{Amounts, Name, Time, quantity};
 
+pub use budget::budget;
 pub use group::pod_group;
 pub use node::node;
 pub use pod::pod;
