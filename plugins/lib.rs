@@ -15,6 +15,7 @@ pub mod node;
 pub mod nodegroup;
 pub mod nodeorder;
 pub mod overcommit;
+pub mod pdb;
 pub mod predicates;
 pub mod priority;
 pub mod proportion;
@@ -32,6 +33,7 @@ pub fn all() -> Vec<PluginBuilder> {
         PluginBuilder { info: priority::INFO, build: priority::build },
         PluginBuilder { info: gang::INFO, build: gang::build },
         PluginBuilder { info: conformance::INFO, build: conformance::build },
+        PluginBuilder { info: pdb::INFO, build: pdb::build },
         PluginBuilder { info: drf::INFO, build: drf::build },
         PluginBuilder { info: proportion::INFO, build: proportion::build },
         PluginBuilder { info: overcommit::INFO, build: overcommit::build },
