@@ -4,6 +4,7 @@
 
 pub mod admission;
 pub mod binpack;
+pub mod cdp;
 pub mod conformance;
 pub mod drf;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub fn all() -> Vec<PluginBuilder> {
         PluginBuilder { info: gang::INFO, build: gang::build },
         PluginBuilder { info: conformance::INFO, build: conformance::build },
         PluginBuilder { info: pdb::INFO, build: pdb::build },
+        PluginBuilder { info: cdp::INFO, build: cdp::build },
         PluginBuilder { info: drf::INFO, build: drf::build },
         PluginBuilder { info: proportion::INFO, build: proportion::build },
         PluginBuilder { info: overcommit::INFO, build: overcommit::build },
