@@ -116,6 +116,7 @@ impl Converter {
         let constraints = self.constraints(spec, report);
         // Where a pod is already, its constraints have done their work.
         let constraints = if placed { constraints.unwrap_or_default() } else { constraints? };
+        let may_be_evicted = preemptable(meta, report);
         let names = &mut self.names;
         let of_template = |key: &str| !keys::INDEX_LABELS.contains(&key);
         let containers = || spec.init_containers.iter().flatten().chain(&spec.containers);
@@ -133,10 +134,11 @@ impl Converter {
             host_ports: constraints.ports,
             images,
             gpu_share_milli,
-            protected: preemptable(meta, report) == Some(false),
+            protected: may_be_evicted == Some(false),
             never_preempts: spec.preemption_policy.as_deref() == Some("Never"),
             priority_class: names.intern(spec.priority_class_name.as_deref().unwrap_or_default()),
             cooldown_ms: cooldown_ms(meta, report),
+            revocable: revocable(meta, may_be_evicted, report),
         })
     }
 
@@ -329,6 +331,15 @@ fn cooldown_ms(meta: &ObjectMeta, report: &mut Report<'_>) -> i64 {
         report.say(format_args!("{}: {why}; it protects nothing", keys::COOLDOWN_TIME));
         0
     })
+}
+
+/// Whether a pod may run in revocable zones: it says so, or says nothing but that it may be evicted.
+fn revocable(meta: &ObjectMeta, may_be_evicted: Option<bool>, report: &mut Report<'_>) -> bool {
+    let Some(text) = annotation(meta, keys::REVOCABLE_ZONE) else { return may_be_evicted == Some(true) };
+    if text != "*" {
+        report.say(format_args!("{} is `{}`; the only value is `*`", keys::REVOCABLE_ZONE, shown(text)));
+    }
+    text == "*"
 }
 
 fn phase(text: Option<&str>) -> PodPhase {

@@ -388,3 +388,20 @@ fn when_a_pod_was_given_its_node_stands_in_its_condition() {
     let (read, _) = read_by(&mut converter, whole);
     assert_eq!(read.and_then(|pod| pod.scheduled_at), Some(krafla_model::Time(7)), "a simulation has its own clock");
 }
+
+#[test]
+fn a_pod_is_revocable_if_it_says_so_or_says_only_that_it_may_be_evicted() {
+    for (annotations, revocable, n_problems) in [
+        (json!({"volcano.sh/revocable-zone": "*"}), true, 0),
+        (json!({"volcano.sh/revocable-zone": "*", "volcano.sh/preemptable": "false"}), true, 0),
+        (json!({"volcano.sh/revocable-zone": "rz1"}), false, 1),
+        (json!({"volcano.sh/revocable-zone": "rz1", "volcano.sh/preemptable": "true"}), false, 1),
+        (json!({"volcano.sh/preemptable": "true"}), true, 0),
+        (json!({"volcano.sh/preemptable": "false"}), false, 0),
+        (json!({}), false, 0),
+    ] {
+        let (read, problems) = read(pod(json!({"annotations": annotations.clone()}), json!({})));
+        assert_eq!(read.expect("a pod").shape.revocable, revocable, "{annotations}");
+        assert_eq!(problems.len(), n_problems, "{problems:?}");
+    }
+}

@@ -46,6 +46,8 @@ pub struct PodShape {
     pub priority_class: Name,
     /// How long after it was given its node it is not evicted, in milliseconds (`volcano.sh/cooldown-time`); 0 if none.
     pub cooldown_ms: i64,
+    /// Whether it may run on nodes that are revocable at some hours (`volcano.sh/revocable-zone`).
+    pub revocable: bool,
 }
 
 /// A port on a node's own address.

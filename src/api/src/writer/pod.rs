@@ -27,6 +27,7 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
                 (keys::TASK_SPEC, text(&shape.role)),
                 (keys::PREEMPTABLE, shape.protected.then(|| "false".to_owned())),
                 (keys::COOLDOWN_TIME, (shape.cooldown_ms > 0).then(|| format!("{}ms", shape.cooldown_ms))),
+                (keys::REVOCABLE_ZONE, shape.revocable.then(|| "*".to_owned())),
                 (keys::GPU_MILLI, (shape.gpu_share_milli > 0).then(|| shape.gpu_share_milli.to_string())),
             ]),
             ..ObjectMeta::default()
