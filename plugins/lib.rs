@@ -22,6 +22,7 @@ pub mod priority;
 pub mod proportion;
 pub mod resourcequota;
 pub mod sla;
+pub mod tdm;
 #[cfg(test)]
 mod testing;
 pub mod water_filling;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<PluginBuilder> {
         PluginBuilder { info: conformance::INFO, build: conformance::build },
         PluginBuilder { info: pdb::INFO, build: pdb::build },
         PluginBuilder { info: cdp::INFO, build: cdp::build },
+        PluginBuilder { info: tdm::INFO, build: tdm::build },
         PluginBuilder { info: drf::INFO, build: drf::build },
         PluginBuilder { info: proportion::INFO, build: proportion::build },
         PluginBuilder { info: overcommit::INFO, build: overcommit::build },
