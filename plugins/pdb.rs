@@ -46,12 +46,13 @@ impl SessionPlugin for Pdb {
 /// A budget, and how many of its pods may still go.
 struct Account<'a> {
     budget: &'a Budget,
-    left: i64,
+    /// Counted when it is first asked for.
+    left: Option<i64>,
 }
 
 /// Candidates, in their order, as long as every budget of each has some left.
 ///
-/// Cost: candidates times the budgets of one pod, and once for each namespace its budgets times the tasks that terminate.
+/// Cost: candidates times the budgets of one pod, and once for each of these budgets the tasks that terminate.
 fn within_budgets(cluster: &ClusterState, candidates: &[TaskId]) -> Victims {
     let mut accounts: BTreeMap<&Name, Vec<Account<'_>>> = BTreeMap::new();
     // Which budgets of its namespace protect a shape, by their place.
@@ -60,17 +61,21 @@ fn within_budgets(cluster: &ClusterState, candidates: &[TaskId]) -> Victims {
     for &candidate in candidates {
         let task = cluster.task(candidate);
         let namespace = cluster.namespace_of(candidate);
-        let accounts = accounts.entry(namespace).or_insert_with(|| {
-            cluster.budgets(namespace).map(|budget| Account { budget, left: budget.left(cluster) }).collect()
-        });
+        let accounts = accounts
+            .entry(namespace)
+            .or_insert_with(|| cluster.budgets(namespace).map(|budget| Account { budget, left: None }).collect());
         let mine = protecting.entry(task.shape).or_insert_with(|| {
             (0..accounts.len()).filter(|&i| accounts[i].budget.protects(cluster, candidate)).collect()
         });
         // A pod that a budget lists is part of what its status allows.
-        let charged = |account: &Account<'_>| !account.budget.lists(&task.name);
-        if mine.iter().all(|&i| !charged(&accounts[i]) || accounts[i].left > 0) {
-            for &i in mine.iter() {
-                accounts[i].left -= i64::from(charged(&accounts[i]));
+        let charged: Vec<usize> = mine.iter().copied().filter(|&i| !accounts[i].budget.lists(&task.name)).collect();
+        let has_some = |account: &mut Account<'_>| {
+            let budget = account.budget;
+            *account.left.get_or_insert_with(|| budget.left(cluster)) > 0
+        };
+        if charged.iter().all(|&i| has_some(&mut accounts[i])) {
+            for i in charged {
+                accounts[i].left = accounts[i].left.map(|left| left - 1);
             }
             victims.push(candidate);
         }
