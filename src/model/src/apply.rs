@@ -38,6 +38,10 @@ impl ClusterState {
             Event::QuotaGone { namespace, name } => {
                 self.quotas.remove(&(namespace, name));
             }
+            Event::Budget(budget) => self.apply_budget(budget),
+            Event::BudgetGone { namespace, name } => {
+                self.budgets.remove(&(namespace, name));
+            }
         }
         problems
     }
@@ -110,6 +114,8 @@ impl ClusterState {
                     task.nominated = spec.nominated.clone();
                 }
                 task.phase = spec.phase;
+                task.deleting = spec.deleting;
+                task.scheduled_at = spec.scheduled_at.or(task.scheduled_at);
                 let group_changed = task.group != spec.group;
                 self.charge(id);
                 self.release_shape(old);
@@ -134,6 +140,8 @@ impl ClusterState {
                     devices: Default::default(),
                     nominated: spec.nominated.clone(),
                     phase: spec.phase,
+                    deleting: spec.deleting,
+                    scheduled_at: spec.scheduled_at,
                     refusals: 0,
                     retry_at: Time::default(),
                 });

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Aim;
 use crate::ids::{QueueId, TaskId};
 use crate::name::Name;
 use crate::resources::{Amounts, Resources};
@@ -75,6 +76,8 @@ pub struct PodGroupSpec {
     pub weight: u32,
     /// `volcano.sh/preemptable` of the PodGroup itself.
     pub preemptable: Option<bool>,
+    /// How many of its pods have to stay when some are moved out of a revocable zone.
+    pub stays: Option<Aim>,
 }
 
 impl Default for PodGroupSpec {
@@ -97,6 +100,7 @@ impl Default for PodGroupSpec {
             sla_waiting_ms: None,
             weight: 1,
             preemptable: None,
+            stays: None,
         }
     }
 }

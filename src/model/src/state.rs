@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::budget::Budget;
 use crate::event::QuotaSpec;
 use crate::ids::{IdVec, JobId, Lookup, NodeId, QueueId, ShapeId, Slab, TaskId};
 use crate::job::{Job, JobPhase};
@@ -42,6 +43,7 @@ pub struct ClusterState {
     pub(crate) homeless: BTreeMap<Name, BTreeSet<TaskId>>,
     pub(crate) priority_classes: PriorityClasses,
     pub(crate) quotas: BTreeMap<(Name, Name), QuotaSpec>,
+    pub(crate) budgets: BTreeMap<(Name, Name), Budget>,
     pub(crate) totals: Totals,
     /// Nodes in tie order.
     pub(crate) node_order: Vec<NodeId>,
@@ -56,6 +58,8 @@ pub struct ClusterState {
     pub(crate) reserved: BTreeSet<TaskId>,
     /// Tasks for which a node has been nominated.
     pub(crate) nominees: BTreeSet<TaskId>,
+    /// Tasks that terminate.
+    pub(crate) releasing: BTreeSet<TaskId>,
     /// Jobs whose books have moved since the last [`ClusterState::take_changed_jobs`].
     pub(crate) changed_jobs: BTreeSet<JobId>,
     pub(crate) journal: Vec<Change>,
@@ -174,6 +178,11 @@ impl ClusterState {
     /// The shape.
     pub fn shape(&self, id: ShapeId) -> &Shape {
         self.shapes.get(id)
+    }
+
+    /// The shapes in use, by id.
+    pub fn shapes(&self) -> impl Iterator<Item = &Shape> {
+        self.shapes.iter()
     }
 
     /// How many distinct shapes there are.

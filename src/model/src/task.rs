@@ -42,6 +42,10 @@ pub struct Task {
     pub nominated: Option<Name>,
     /// The phase that its pod reported last.
     pub phase: PodPhase,
+    /// Whether its pod was reported as being deleted.
+    pub deleting: bool,
+    /// When its pod was given its node, as the API says.
+    pub scheduled_at: Option<Time>,
     /// Bind attempts refused so far.
     pub refusals: u32,
     /// Not to be tried before this time.

@@ -6,7 +6,7 @@ use krafla_model::labels::{NodeSelectorTerm, Test};
 use krafla_model::pod::HostPort;
 use krafla_model::resources::GPU_NAME;
 use krafla_model::taints::{Effect, Match, Toleration};
-use krafla_model::{Amounts, Name, PodPhase, PodShape, PodSpec};
+use krafla_model::{Amounts, Name, PodPhase, PodShape, PodSpec, Time};
 
 use super::{amounts, annotations, condition, list, map, text, time};
 use crate::keys;
@@ -26,6 +26,8 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
                 (keys::GROUP_NAME, pod.group.as_ref().map(ToString::to_string)),
                 (keys::TASK_SPEC, text(&shape.role)),
                 (keys::PREEMPTABLE, shape.protected.then(|| "false".to_owned())),
+                (keys::COOLDOWN_TIME, (shape.cooldown_ms > 0).then(|| format!("{}ms", shape.cooldown_ms))),
+                (keys::REVOCABLE_ZONE, shape.revocable.then(|| "*".to_owned())),
                 (keys::GPU_MILLI, (shape.gpu_share_milli > 0).then(|| shape.gpu_share_milli.to_string())),
             ]),
             ..ObjectMeta::default()
@@ -47,8 +49,19 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
         status: Some(core::PodStatus {
             phase: Some(phase(pod.phase).to_owned()),
             nominated_node_name: pod.nominated.as_ref().and_then(text),
+            conditions: pod.scheduled_at.map(|at| vec![scheduled(at)]),
             ..core::PodStatus::default()
         }),
+    }
+}
+
+/// The condition that says when a pod was given its node.
+fn scheduled(at: Time) -> core::PodCondition {
+    core::PodCondition {
+        type_: "PodScheduled".to_owned(),
+        status: "True".to_owned(),
+        last_transition_time: time(at),
+        ..core::PodCondition::default()
     }
 }
 
