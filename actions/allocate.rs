@@ -51,7 +51,8 @@ impl Action for Allocate {
             // What was promised was not too much for the queue when it was.
             while work.jobs.get_mut(&queue).is_some_and(|jobs| jobs.remove(&job)) {
                 take_turn(session, &mut work, queue, job);
-                if !session.cluster().nominees().any(|task| session.cluster().task(task).job == Some(job)) {
+                let cluster = session.cluster();
+                if !cluster.nominees().any(|task| cluster.task(task).job == Some(job)) {
                     break;
                 }
             }

@@ -6,6 +6,8 @@ pub mod allocate;
 pub mod backfill;
 pub mod enqueue;
 mod eviction;
+pub mod gangpreempt;
+pub mod gangreclaim;
 mod placement;
 pub mod preempt;
 mod promises;
@@ -29,5 +31,7 @@ pub fn all() -> Vec<ActionBuilder> {
         ActionBuilder { info: backfill::INFO, build: backfill::build },
         ActionBuilder { info: preempt::INFO, build: preempt::build },
         ActionBuilder { info: reclaim::INFO, build: reclaim::build },
+        ActionBuilder { info: gangpreempt::INFO, build: gangpreempt::build },
+        ActionBuilder { info: gangreclaim::INFO, build: gangreclaim::build },
     ]
 }

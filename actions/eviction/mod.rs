@@ -4,6 +4,7 @@
 //! who may go, place, give back who was not needed). All of it is only tried. If the job can start with what was promised
 //! to its tasks, the plan is looked over once more for victims that can be spared, and committed as one decision.
 
+mod bundles;
 mod freeable;
 mod plan;
 mod search;
@@ -44,9 +45,12 @@ impl Beneficiary<'_> {
     /// if the job could not start with what it would get.
     pub(crate) fn make_room(&self, session: &mut Session<'_>) {
         let tasks = waiting_tasks(session, self.job);
-        let (plan, search) = self.plan(session, tasks);
+        let (mut plan, search) = self.plan(session, tasks);
         match (plan.is_enough, plan.evictions.is_empty()) {
-            (true, false) => self.carry_out(session, plan),
+            (true, false) => {
+                plan.spare(session, self);
+                self.carry_out(session, &plan);
+            }
             // It fits without: that is for `allocate` and `backfill` to do.
             (true, true) => {}
             (false, _) => self.explain_failure(session, &plan, &search),
@@ -55,10 +59,11 @@ impl Beneficiary<'_> {
 
     /// Makes room for a single task, whatever else the job lacks. Answers whether somebody went for it.
     pub(crate) fn make_room_for(&self, session: &mut Session<'_>, task: TaskId) -> bool {
-        let (plan, _) = self.plan(session, VecDeque::from([task]));
+        let (mut plan, _) = self.plan(session, VecDeque::from([task]));
         let made = !plan.evictions.is_empty();
         if made {
-            self.carry_out(session, plan);
+            plan.spare(session, self);
+            self.carry_out(session, &plan);
         }
         made
     }
@@ -100,9 +105,8 @@ impl Beneficiary<'_> {
         (plan, search)
     }
 
-    fn carry_out(&self, session: &mut Session<'_>, mut plan: Plan) {
-        plan.spare(session, self);
-        let before = self.shares(session.cluster(), &plan);
+    fn carry_out(&self, session: &mut Session<'_>, plan: &Plan) {
+        let before = self.shares(session.cluster(), plan);
         let Some(statement) = plan.replay(session, self) else { return };
         let placements: Vec<_> = plan
             .placements
@@ -112,7 +116,7 @@ impl Beneficiary<'_> {
                 (PodRef::of(cluster, task), cluster.node(node).name().clone())
             })
             .collect();
-        let after = self.shares(statement.session().cluster(), &plan);
+        let after = self.shares(statement.session().cluster(), plan);
         if !self.is_fair(&before, &after) {
             return;
         }

@@ -53,8 +53,8 @@ struct Checker<'a> {
     nominees: Vec<TaskId>,
     /// What they ask for, by node.
     promised: BTreeMap<NodeId, Resources>,
-    /// What runs on, by node, although it terminates: it is evicted by a later decision.
-    not_yet_gone: BTreeMap<NodeId, Resources>,
+    /// Tasks that still run, although they terminate: they are evicted by a later decision.
+    not_yet_gone: Vec<TaskId>,
 }
 
 impl<'a> Checker<'a> {
@@ -70,12 +70,7 @@ impl<'a> Checker<'a> {
                 promised.entry(node).or_default().add(&cluster.shape_of(id).request);
             }
         }
-        let mut not_yet_gone: BTreeMap<NodeId, Resources> = BTreeMap::new();
-        for victim in later.iter().flat_map(|case| &case.victims) {
-            if let Some(node) = cluster.task(*victim).node() {
-                not_yet_gone.entry(node).or_default().add(&cluster.shape_of(*victim).request);
-            }
-        }
+        let not_yet_gone = later.iter().flat_map(|case| case.victims.iter().copied()).collect();
         Self { cluster, plugins, nominees, promised, not_yet_gone }
     }
 }
@@ -143,8 +138,11 @@ impl Checker<'_> {
         let mut left = host.allocatable.clone();
         left.sub(&host.books().used);
         left.add(&host.books().releasing);
-        for taken in [self.promised.get(&node), self.not_yet_gone.get(&node)].into_iter().flatten() {
-            left.sub(taken);
+        if let Some(promised) = self.promised.get(&node) {
+            left.sub(promised);
+        }
+        for &task in self.not_yet_gone.iter().filter(|task| self.cluster.task(**task).node() == Some(node)) {
+            left.sub(&self.cluster.shape_of(task).request);
         }
         left
     }
@@ -177,7 +175,7 @@ impl Checker<'_> {
             let queue = self.cluster.queue(id);
             let mut holds = queue.held().claimed();
             holds.add(&self.cluster.shape_of(victim).request);
-            for &task in &self.nominees {
+            for &task in self.nominees.iter().chain(&self.not_yet_gone) {
                 if queue_of(task).is_some_and(|own| self.cluster.queue(own).path().contains(&id)) {
                     holds.add(&self.cluster.shape_of(task).request);
                 }

@@ -35,9 +35,17 @@ struct Case {
     queues: Vec<Queue>,
     jobs: Vec<Job>,
     plugins: usize,
-    enqueue: bool,
+    actions: usize,
     grace: u32,
 }
+
+/// The actions, in several orders.
+const ACTIONS: [&str; 4] = [
+    "enqueue, allocate, preempt, reclaim, backfill",
+    "allocate, reclaim, preempt, backfill",
+    "enqueue, allocate, gangpreempt, gangreclaim, backfill",
+    "allocate, gangreclaim, preempt, backfill",
+];
 
 /// The plugins that decide who may go.
 const PLUGINS: [&str; 4] = [
@@ -67,25 +75,22 @@ fn case() -> impl Strategy<Value = Case> {
         prop::collection::vec(queue, 1..4),
         prop::collection::vec(job, 2..8),
         0..PLUGINS.len(),
-        any::<bool>(),
+        0..ACTIONS.len(),
         grace,
     )
-        .prop_map(|(nodes, queues, jobs, plugins, enqueue, grace)| Case {
+        .prop_map(|(nodes, queues, jobs, plugins, actions, grace)| Case {
             nodes,
             queues,
             jobs,
             plugins,
-            enqueue,
+            actions,
             grace,
         })
 }
 
 fn story(case: &Case) -> String {
     let mut text = String::new();
-    let actions = match case.enqueue {
-        true => "enqueue, allocate, preempt, reclaim, backfill",
-        false => "allocate, reclaim, preempt, backfill",
-    };
+    let actions = ACTIONS[case.actions];
     let mut line = |indented: &str| {
         text += indented;
         text += "\n";
