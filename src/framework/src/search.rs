@@ -301,8 +301,9 @@ fn room_for(cluster: &ClusterState, shape: &Shape, id: NodeId, limits: SearchLim
     if limits.may_start && short.is_none() && unpromised && devices {
         return Ok(Room::Now);
     }
-    // Devices are not looked at here: which of them will be free is known only then.
-    let released = !books.releasing.is_zero();
+    // A task that may not start yet, for its queue's sake, may wait anywhere. Devices are not looked at here: which of
+    // them will be free is known only then.
+    let released = !books.releasing.is_zero() || !limits.may_start;
     if limits.may_wait && released && shape.request.first_over(&Default::default(), &node.future_idle()).is_none() {
         return Ok(Room::AfterRelease);
     }
