@@ -101,6 +101,8 @@ struct All {
     leading: Gauge,
     pending_pods: Integers<PoolLabel>,
     unscheduled_jobs: Gauge,
+    preemption_victims: Gauge,
+    eviction_transactions: Family<ActionLabel, Counter>,
     unscheduled_tasks: Integers<JobLabel>,
     job_latency: Histogram,
     job_duration: Reals<JobLabels>,
@@ -165,6 +167,8 @@ impl Metrics {
             leading: Gauge::default(),
             pending_pods: Family::default(),
             unscheduled_jobs: Gauge::default(),
+            preemption_victims: Gauge::default(),
+            eviction_transactions: Family::default(),
             unscheduled_tasks: Family::default(),
             job_latency: milliseconds(100.0, 120_000.0, 30),
             job_duration: Family::default(),
@@ -222,6 +226,12 @@ impl Metrics {
         let times = JobTimes { made: job.created.0, bound: now.0 };
         let mut all = self.0.job_times.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert((job.namespace.clone(), job.name.clone()), times);
+    }
+
+    /// A session has decided evictions for one job: by which action, and how many.
+    pub(crate) fn victims_chosen(&self, action: &str, victims: usize) {
+        self.0.preemption_victims.set(i64::try_from(victims).unwrap_or(i64::MAX));
+        self.0.eviction_transactions.get_or_create(&ActionLabel { action: action.to_owned() }).inc();
     }
 
     /// An eviction has its outcome.
@@ -461,6 +471,16 @@ impl All {
         }
         registry.register("scheduler_schedule_attempts", "Binds by result", self.attempts.clone());
         registry.register("scheduler_pending_pods", "Pods that wait, by pool", self.pending_pods.clone());
+        registry.register(
+            "volcano_pod_preemption_victims",
+            "Pods evicted by the last decision that evicted any",
+            self.preemption_victims.clone(),
+        );
+        registry.register(
+            "volcano_eviction_transactions",
+            "Decisions that evicted pods for a job, by action",
+            self.eviction_transactions.clone(),
+        );
         registry.register("krafla_binds", "Binds by result", self.binds.clone());
         registry.register("krafla_evictions", "Evictions by result", self.evictions.clone());
         registry.register("krafla_events", "Kubernetes events by result", self.events.clone());

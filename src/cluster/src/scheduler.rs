@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use krafla_engine::recording::Recorder;
 use krafla_engine::{Engine, Input, Outcome};
+use krafla_framework::effect::by_beneficiary;
 use krafla_model::Time;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -151,6 +152,9 @@ impl Scheduler {
         if let Some(report) = &step.cycle {
             let took = began.elapsed();
             self.metrics.session(took);
+            for (certificate, victims) in by_beneficiary(&report.decisions) {
+                self.metrics.victims_chosen(&certificate.action, victims.len());
+            }
             debug!(number = report.number, decisions = report.decisions.len(), ?took, "session");
         }
         for effect in step.effects {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use krafla_framework::Reasons;
-use krafla_framework::effect::{Decision, Effect, EvictionCertificate, PodRef, Subject};
+use krafla_framework::effect::{Decision, Effect, EvictionCertificate, PodRef, Subject, by_beneficiary};
 use krafla_framework::phase::phase_of;
 use krafla_framework::session_plugin::JobCondition;
 use krafla_model::ids::IdVec;
@@ -197,6 +197,25 @@ pub(crate) fn carry_out(cluster: &ClusterState, decisions: &[Decision], events: 
             }
         }
     }
+    if events {
+        let groups = by_beneficiary(decisions);
+        effects.extend(groups.into_iter().filter_map(|(certificate, victims)| evicts(cluster, certificate, &victims)));
+    }
+}
+
+/// The event of a job for which others were evicted. Names of the first few tell enough.
+fn evicts(cluster: &ClusterState, certificate: &EvictionCertificate, victims: &[TaskId]) -> Option<Effect> {
+    const NAMED: usize = 5;
+    let (namespace, name) = certificate.beneficiary.split_once('/')?;
+    let names: Vec<String> = victims.iter().take(NAMED).map(|task| cluster.task_label(*task)).collect();
+    let more = victims.len().saturating_sub(NAMED);
+    let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(Effect::Event {
+        about: Subject::Job { namespace: namespace.into(), name: name.into() },
+        warning: false,
+        reason: "Evicting".to_owned(),
+        message: format!("{} evicts {} pods for it: {}{and_more}", certificate.action, victims.len(), names.join(", ")),
+    })
 }
 
 fn evicted(pod: PodRef, certificate: &EvictionCertificate) -> Effect {

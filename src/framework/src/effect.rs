@@ -149,6 +149,22 @@ pub enum Subject {
     Scheduler,
 }
 
+/// Evictions of one session, by what they are for: a certificate, and who goes; in the order of the decisions.
+pub fn by_beneficiary(decisions: &[Decision]) -> Vec<(&EvictionCertificate, Vec<TaskId>)> {
+    let mut groups: Vec<(&EvictionCertificate, Vec<TaskId>)> = Vec::new();
+    for decision in decisions {
+        let Decision::Evict(victim, certificate) = decision else { continue };
+        let same = |(known, _): &&mut (&EvictionCertificate, Vec<TaskId>)| {
+            (&known.beneficiary, &known.placements) == (&certificate.beneficiary, &certificate.placements)
+        };
+        match groups.iter_mut().find(same) {
+            Some((_, victims)) => victims.push(*victim),
+            None => groups.push((certificate, vec![*victim])),
+        }
+    }
+    groups
+}
+
 /// A decision in terms of the model, as a statement commits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
