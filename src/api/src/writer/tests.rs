@@ -286,6 +286,7 @@ fn a_queue() -> impl Strategy<Value = QueueSpec> {
                 node_groups,
                 node_group_limits,
                 node_group_limits_error: None,
+                hierarchy: Vec::new(),
             }
         })
 }
