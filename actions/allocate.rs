@@ -145,6 +145,14 @@ fn ready_to_place(session: &mut Session<'_>, job: JobId) -> VecDeque<TaskId> {
 fn put_back(session: &Session<'_>, work: &mut Work, queue: QueueId) {
     let cluster = session.cluster();
     work.queues.push(queue, session.plugins().queue_rank(cluster, queue));
+    if session.plugins().queues_move_together() {
+        let mut others: Vec<QueueId> = work.queues.items().copied().collect();
+        others.sort_unstable();
+        for other in others {
+            work.queues.renew(&other, session.plugins().queue_rank(cluster, other));
+        }
+        return;
+    }
     // Below the root, if there is one: everybody is related through that.
     let mut path = cluster.queue(queue).path().iter().copied();
     let branch = path.find(|above| cluster.queue(*above).spec.name != ROOT_QUEUE);

@@ -2,31 +2,43 @@
 //!
 //! A job's share is the largest fraction of the cluster that it holds of any resource (Ghodsi et al., NSDI '11). The
 //! job with the smallest share goes first, and the order is renewed after each task, which is the task form of the
-//! paper. With weights the share is divided by the job's weight.
+//! paper. With weights the share is divided by the job's weight. With `enableHierarchy` queues are divided too: see
+//! `drf_hierarchy.rs`.
 
 use std::collections::BTreeMap;
 
 use krafla_framework::session_plugin::{SessionPlugin, Victims};
 use krafla_framework::{PluginEntry, PluginInfo, Point, Rank};
-use krafla_model::{ClusterState, JobId, Resources, TaskId};
+use krafla_model::{ClusterState, JobId, QueueId, Resources, TaskId};
 use ordered_float::OrderedFloat;
+
+use crate::drf_hierarchy::Hierarchy;
 
 /// Name, arguments and points.
 pub const INFO: PluginInfo = PluginInfo {
     name: "drf",
-    about: "dominant-resource fairness between jobs",
+    about: "dominant-resource fairness between jobs, and with `enableHierarchy` between queues as a tree",
     arguments: &[],
-    points: &[Point::JobOrder, Point::Preemptable],
+    points: &[Point::Hierarchy, Point::JobOrder, Point::QueueOrder, Point::Preemptable, Point::Reclaimable],
 };
+
+/// The points without the hierarchy: nothing is divided between queues.
+const FLAT_POINTS: &[Point] = &[Point::JobOrder, Point::Preemptable];
 
 /// Shares that differ by less count as equal when victims are chosen.
 const SHARE_DELTA: f64 = 1e-6;
 
-struct Drf;
+#[derive(Default)]
+struct Drf {
+    /// Whether queues are a tree.
+    hierarchy: bool,
+    /// The tree of this session; empty without the hierarchy.
+    tree: Hierarchy,
+}
 
 /// Makes the plugin.
-pub fn build(_: &PluginEntry) -> Box<dyn SessionPlugin> {
-    Box::new(Drf)
+pub fn build(entry: &PluginEntry) -> Box<dyn SessionPlugin> {
+    Box::new(Drf { hierarchy: entry.switches.hierarchy(), ..Drf::default() })
 }
 
 impl SessionPlugin for Drf {
@@ -35,7 +47,36 @@ impl SessionPlugin for Drf {
     }
 
     fn points(&self) -> &'static [Point] {
-        INFO.points
+        if self.hierarchy { INFO.points } else { FLAT_POINTS }
+    }
+
+    fn open(&mut self, cluster: &ClusterState) {
+        if self.hierarchy {
+            self.tree = Hierarchy::of(cluster);
+        }
+    }
+
+    fn on_allocate(&mut self, cluster: &ClusterState, task: TaskId) {
+        if let Some(job) = cluster.task(task).job {
+            self.tree.follow(cluster, job);
+        }
+    }
+
+    fn on_deallocate(&mut self, cluster: &ClusterState, task: TaskId) {
+        self.on_allocate(cluster, task);
+    }
+
+    fn queue_order(&self, _: &ClusterState, queue: QueueId, rank: &mut Rank) {
+        self.tree.rank(queue, rank);
+    }
+
+    /// What runs out for one is out of reach for all, and that moves every branch.
+    fn queues_move_together(&self) -> bool {
+        self.hierarchy
+    }
+
+    fn reclaimable(&self, cluster: &ClusterState, reclaimer: TaskId, candidates: &[TaskId]) -> Victims {
+        Victims::Only(self.tree.victims(cluster, reclaimer, candidates))
     }
 
     fn job_order(&self, cluster: &ClusterState, job: JobId, rank: &mut Rank) {
@@ -151,7 +192,9 @@ mod tests {
                 .job("b", |job| job.pending(1, asks))
                 .build();
             let all: Vec<TaskId> = cluster.tasks().map(|(id, _)| id).collect();
-            let Victims::Only(victims) = Drf.preemptable(&cluster, all[3], &all[..3]) else { panic!("no opinion") };
+            let Victims::Only(victims) = Drf::default().preemptable(&cluster, all[3], &all[..3]) else {
+                panic!("no opinion")
+            };
             victims.len()
         };
         assert_eq!(victims("2c"), 2, "0.4 is more than 0.2, 0.2 is equal, 0.0 is less");

@@ -8,6 +8,7 @@ pub mod capacity;
 pub mod cdp;
 pub mod conformance;
 pub mod drf;
+mod drf_hierarchy;
 #[cfg(test)]
 mod drf_properties;
 pub mod gang;

@@ -41,6 +41,10 @@ pub const TOPOLOGY_MODE: &str = "volcano.sh/network-topology-mode";
 pub const TOPOLOGY_HIGHEST_TIER: &str = "volcano.sh/network-topology-highest-tier";
 /// Annotation of a queue: its limits in single node groups, as JSON.
 pub const NODE_GROUP_LIMITS: &str = "volcano.sh/nodegroup-resource-limits";
+/// Annotation of a queue: its place in the hierarchy of `drf`, `root/eng/dev`.
+pub const HIERARCHY: &str = "volcano.sh/hierarchy";
+/// Annotation of a queue: the weight of each level of that place, `100/50/50`.
+pub const HIERARCHY_WEIGHTS: &str = "volcano.sh/hierarchy-weights";
 /// Annotation and label: the Volcano job of a pod.
 pub const JOB_NAME: &str = "volcano.sh/job-name";
 /// Label: the namespace of that job.

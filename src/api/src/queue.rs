@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use krafla_model::queue::{NodeGroupAffinity, QueueState};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use krafla_model::queue::{HierarchyLevel, NodeGroupAffinity, QueueState, ROOT_QUEUE};
 use krafla_model::{Amounts, Name, Problem, QueueSpec};
 use serde_json::Value;
 
@@ -55,6 +56,7 @@ impl Converter {
             node_groups: fields.affinity.as_ref().map(|affinity| self.node_groups(affinity)),
             node_group_limits,
             node_group_limits_error,
+            hierarchy: self.hierarchy(&queue.metadata, report),
         })
     }
 
@@ -89,6 +91,41 @@ impl Converter {
         }
     }
 
+    /// Reads `root/eng/dev` with `100/50/50`. A path that cannot be read counts as none; a weight that is missing or no
+    /// number counts as 1.
+    fn hierarchy(&mut self, meta: &ObjectMeta, report: &mut Report<'_>) -> Vec<HierarchyLevel> {
+        let path = annotation(meta, keys::HIERARCHY).unwrap_or_default();
+        let weights = annotation(meta, keys::HIERARCHY_WEIGHTS).unwrap_or_default();
+        if path.is_empty() {
+            return Vec::new();
+        }
+        let names: Vec<&str> = path.split('/').collect();
+        if names[0] != ROOT_QUEUE || names.iter().any(|name| name.is_empty()) {
+            let path = shown(path);
+            report.say(format_args!(
+                "{} is `{path}`, no path from `{ROOT_QUEUE}` of names between slashes; it is ignored",
+                keys::HIERARCHY
+            ));
+            return Vec::new();
+        }
+        let given: Vec<&str> = weights.split('/').filter(|_| !weights.is_empty()).collect();
+        if given.len() != names.len() {
+            report.say(format_args!(
+                "{} has {} weights for the {} levels of {}; those that are missing count as 1",
+                keys::HIERARCHY_WEIGHTS,
+                given.len(),
+                names.len(),
+                keys::HIERARCHY
+            ));
+        }
+        let mut levels = Vec::with_capacity(names.len());
+        for (i, name) in names.into_iter().enumerate() {
+            let weight = given.get(i).map_or(1.0, |text| hierarchy_weight(text, report));
+            levels.push(HierarchyLevel { name: self.names.intern(name), weight: weight.into() });
+        }
+        levels
+    }
+
     /// Reads `{"group": {"cpu": "3"}}`.
     fn node_group_limits(&mut self, text: &str) -> Result<Vec<(Name, Amounts)>, String> {
         let groups: BTreeMap<String, BTreeMap<String, Value>> = serde_json::from_str(text)
@@ -121,6 +158,14 @@ fn weight(given: Option<i64>, report: &mut Report<'_>) -> u32 {
             1
         }
     }
+}
+
+fn hierarchy_weight(text: &str, report: &mut Report<'_>) -> f64 {
+    text.trim().parse().ok().filter(|weight: &f64| weight.is_finite() && *weight >= 1.0).unwrap_or_else(|| {
+        let text = shown(text);
+        report.say(format_args!("{} has `{text}`, no number from 1 on; it counts as 1", keys::HIERARCHY_WEIGHTS));
+        1.0
+    })
 }
 
 fn priority(given: Option<i64>, report: &mut Report<'_>) -> i32 {
@@ -217,6 +262,31 @@ mod tests {
             let annotations = json!({"volcano.sh/nodegroup-resource-limits": limits});
             let (queue, _) = read(json!({"metadata": {"name": "q", "annotations": annotations}}));
             assert!(queue.expect("a queue").node_group_limits_error.is_some(), "{limits}");
+        }
+    }
+
+    #[test]
+    fn a_place_in_the_hierarchy() {
+        for (path, weights, want, part) in [
+            ("root/eng/dev", "100/50/2.5", "root 100, eng 50, dev 2.5", ""),
+            ("root", "1", "root 1", ""),
+            ("", "", "", ""),
+            ("root/eng/dev", "100/50", "root 100, eng 50, dev 1", "has 2 weights for the 3 levels"),
+            ("root/eng", "", "root 1, eng 1", "has 0 weights for the 2 levels"),
+            ("root/eng", "1/2/3", "root 1, eng 2", "has 3 weights for the 2 levels"),
+            ("root/eng", "100/x", "root 100, eng 1", "has `x`, no number from 1 on"),
+            ("root/eng", "100/0.5", "root 100, eng 1", "has `0.5`"),
+            ("root/eng", "100/inf", "root 100, eng 1", "has `inf`"),
+            ("root//dev", "1/1/1", "", "is `root//dev`, no path from `root`"),
+            ("eng/dev", "1/1", "", "it is ignored"),
+        ] {
+            let annotations = json!({"volcano.sh/hierarchy": path, "volcano.sh/hierarchy-weights": weights});
+            let (queue, problems) = read(json!({"metadata": {"name": "q", "annotations": annotations}}));
+            let levels = queue.expect("a queue").hierarchy;
+            let levels: Vec<String> = levels.iter().map(|level| format!("{} {}", level.name, level.weight)).collect();
+            assert_eq!(levels.join(", "), want, "{path} {weights}");
+            assert_eq!(problems.len(), usize::from(!part.is_empty()), "{problems:?}");
+            assert!(problems.iter().all(|problem| problem.contains(part)), "{problems:?}");
         }
     }
 }

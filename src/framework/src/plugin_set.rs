@@ -112,6 +112,11 @@ impl PluginSet {
         (rank, spec.created, spec.name.clone(), id)
     }
 
+    /// Whether what one queue takes may move any other queue in the order, not only its relatives.
+    pub fn queues_move_together(&self) -> bool {
+        self.flat(Point::QueueOrder).any(SessionPlugin::queues_move_together)
+    }
+
     /// Place of a queue among those to take victims from for `preemptor`; where no plugin sees a difference, last in the
     /// queue order is first.
     pub fn victim_queue_rank(&self, cluster: &ClusterState, id: QueueId, preemptor: QueueId) -> Rank {

@@ -127,6 +127,11 @@ pub trait SessionPlugin: Send {
     /// Key of a queue. First difference over all tiers.
     fn queue_order(&self, cluster: &ClusterState, queue: QueueId, rank: &mut Rank) {}
 
+    /// Whether what one queue takes may move any other queue in the order; else it moves those below the same top queue.
+    fn queues_move_together(&self) -> bool {
+        false
+    }
+
     /// Key of a queue as one to take victims from for `preemptor`. First difference over all tiers, then `queue_order`
     /// reversed.
     fn victim_queue_order(&self, cluster: &ClusterState, queue: QueueId, preemptor: QueueId, rank: &mut Rank) {}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ordered_float::OrderedFloat;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -55,6 +56,15 @@ pub struct NodeGroupAffinity {
     pub anti_preferred: Vec<Name>,
 }
 
+/// One level of a place in the hierarchy of `drf`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HierarchyLevel {
+    /// The level's name; levels of equal names below the same level are one.
+    pub name: Name,
+    /// What its share is divided by; at least 1.
+    pub weight: OrderedFloat<f64>,
+}
+
 /// A queue as the edge reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -85,6 +95,8 @@ pub struct QueueSpec {
     pub node_group_limits: Vec<(Name, Amounts)>,
     /// Why the limits in node groups cannot be read, if they cannot.
     pub node_group_limits_error: Option<String>,
+    /// Its place in the hierarchy of `drf`, from the root to itself; empty if nobody has said.
+    pub hierarchy: Vec<HierarchyLevel>,
 }
 
 impl Default for QueueSpec {
@@ -103,6 +115,7 @@ impl Default for QueueSpec {
             node_groups: None,
             node_group_limits: Vec::new(),
             node_group_limits_error: None,
+            hierarchy: Vec::new(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use krafla_model::labels::NodeSelectorTerm;
-use krafla_model::queue::QueueState;
+use krafla_model::queue::{HierarchyLevel, QueueState};
 use krafla_model::taints::{Effect, Match, Taint, Toleration};
 use krafla_model::{
     ClusterState, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time,
@@ -153,6 +153,18 @@ impl QueueScene {
     #[must_use]
     pub fn deserved(mut self, has: &str) -> Self {
         self.0.deserved = amounts(has);
+        self
+    }
+
+    /// Its place in the hierarchy of `drf`: `root/eng/dev` with weights `100/50/50`.
+    ///
+    /// # Panics
+    /// If a weight is no number.
+    #[must_use]
+    pub fn hierarchy(mut self, path: &str, weights: &str) -> Self {
+        let weights = weights.split('/').map(|weight| weight.parse().expect("a weight"));
+        let levels = path.split('/').zip(weights);
+        self.0.hierarchy = levels.map(|(name, weight)| HierarchyLevel { name: name.into(), weight }).collect();
         self
     }
 

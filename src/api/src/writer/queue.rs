@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use krafla_model::queue::NodeGroupAffinity;
+use krafla_model::queue::{HierarchyLevel, NodeGroupAffinity};
 use krafla_model::{Name, QueueSpec};
 
 use super::{amounts, annotations, list, some_amounts, text, time};
@@ -25,7 +25,11 @@ pub fn queue(queue: &QueueSpec) -> Queue {
         metadata: ObjectMeta {
             name: text(&queue.name),
             creation_timestamp: time(queue.created),
-            annotations: annotations([(keys::NODE_GROUP_LIMITS, limits)]),
+            annotations: annotations([
+                (keys::NODE_GROUP_LIMITS, limits),
+                (keys::HIERARCHY, levels(queue, |level| level.name.to_string())),
+                (keys::HIERARCHY_WEIGHTS, levels(queue, |level| level.weight.to_string())),
+            ]),
             ..ObjectMeta::default()
         },
         spec: Some(QueueFields {
@@ -44,6 +48,12 @@ pub fn queue(queue: &QueueSpec) -> Queue {
             ..QueueStatusFields::default()
         }),
     }
+}
+
+/// One part of each level of the place in the hierarchy, between slashes.
+fn levels(queue: &QueueSpec, part: impl Fn(&HierarchyLevel) -> String) -> Option<String> {
+    let parts: Vec<String> = queue.hierarchy.iter().map(part).collect();
+    (!parts.is_empty()).then(|| parts.join("/"))
 }
 
 /// `{"group": {"cpu": "3"}}`.

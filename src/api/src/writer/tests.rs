@@ -7,7 +7,7 @@ use krafla_model::job::JobPhase;
 use krafla_model::labels::{NodeSelectorTerm, Selector};
 use krafla_model::pod::HostPort;
 use krafla_model::priority::PriorityClassSpec;
-use krafla_model::queue::{NodeGroupAffinity, QueueState};
+use krafla_model::queue::{HierarchyLevel, NodeGroupAffinity, QueueState, ROOT_QUEUE};
 use krafla_model::resources::GPU_NAME;
 use krafla_model::subgroup::{NetworkTopology, SubGroupPolicy, TopologyMode};
 use krafla_model::taints::{Effect, Match, Taint, Toleration};
@@ -264,12 +264,18 @@ fn a_queue() -> impl Strategy<Value = QueueSpec> {
         (names(), names(), names(), names()).prop_map(|(required, preferred, anti_required, anti_preferred)| {
             NodeGroupAffinity { required, preferred, anti_required, anti_preferred }
         });
+    let level = (name(), 1.0..1e6_f64).prop_map(|(name, weight)| HierarchyLevel { name, weight: weight.into() });
+    let hierarchy = vec(level, 0..4).prop_map(|mut levels| {
+        levels.iter_mut().take(1).for_each(|level| level.name = ROOT_QUEUE.into());
+        levels
+    });
     let limits = btree_map(name(), some_of(OF_NODES, 0), 0..3).prop_map(|all| all.into_iter().collect::<Vec<_>>());
     (
         (name(), seconds(), 1..=65_535_u32, perhaps(), any::<i32>(), any::<bool>(), select(states)),
         (some_of(OF_NODES, 0), some_of(OF_NODES, 0), some_of(OF_NODES, 0), option::of(groups), limits),
+        hierarchy,
     )
-        .prop_map(|(own, amounts)| {
+        .prop_map(|(own, amounts, hierarchy)| {
             let (name, created, weight, parent, priority, reclaimable, state) = own;
             let (capability, deserved, guarantee, node_groups, node_group_limits) = amounts;
             QueueSpec {
@@ -286,6 +292,7 @@ fn a_queue() -> impl Strategy<Value = QueueSpec> {
                 node_groups,
                 node_group_limits,
                 node_group_limits_error: None,
+                hierarchy,
             }
         })
 }
