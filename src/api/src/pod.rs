@@ -20,10 +20,10 @@ use krafla_model::name::NamePool;
 use krafla_model::pod::HostPort;
 use krafla_model::resources::GPU_NAME;
 use krafla_model::taints::Toleration;
-use krafla_model::{Amounts, Name, PodPhase, PodShape, PodSpec, Problem};
+use krafla_model::{Amounts, Name, PodPhase, PodShape, PodSpec, Problem, Time};
 
 use crate::converter::Converter;
-use crate::duration::shown;
+use crate::duration::{parse_duration, shown};
 use crate::keys;
 use crate::report::{Report, annotation, annotation_or_label, label, namespace_of, preemptable};
 use crate::request::{is_restartable, request};
@@ -31,6 +31,16 @@ use crate::selectors;
 
 /// Priority of a pod that has none, as in Volcano.
 const DEFAULT_PRIORITY: i32 = 1;
+
+/// `krafla.io/attained-seconds`, in milliseconds.
+fn attained_ms(meta: &ObjectMeta, report: &mut Report<'_>) -> Option<i64> {
+    let text = annotation(meta, keys::ATTAINED)?;
+    let read = parse_duration(&format!("{}s", text.trim())).ok();
+    if read.is_none() {
+        report.say(format_args!("{} is `{}`, not a number of seconds; it is ignored", keys::ATTAINED, shown(text)));
+    }
+    read
+}
 
 /// The PodGroup that a pod names: Volcano's annotations, coscheduling's labels, Kubernetes' own field, in this order.
 pub fn group_of(pod: &core::Pod) -> Option<&str> {
@@ -97,6 +107,8 @@ impl Converter {
                 .map(|node| self.names.intern(node)),
             phase: phase(status.and_then(|status| status.phase.as_deref())),
             deleting: pod.metadata.deletion_timestamp.is_some(),
+            started: status.and_then(|status| status.start_time.as_ref()).map(|time| Time(time.0.as_millisecond())),
+            attained_ms: attained_ms(&pod.metadata, report),
         })
     }
 

@@ -106,6 +106,7 @@ impl ClusterState {
                 task.gates = u32::try_from(spec.gates.len()).unwrap_or(u32::MAX);
                 task.nominated = spec.nominated.clone();
                 task.phase = spec.phase;
+                task.attained_ms = spec.attained_ms.or(task.attained_ms);
                 let group_changed = task.group != spec.group;
                 self.charge(id);
                 self.release_shape(old);
@@ -130,6 +131,8 @@ impl ClusterState {
                     devices: Default::default(),
                     nominated: spec.nominated.clone(),
                     phase: spec.phase,
+                    started: None,
+                    attained_ms: spec.attained_ms,
                     refusals: 0,
                     retry_at: Time::default(),
                 });
@@ -139,6 +142,11 @@ impl ClusterState {
                 id
             }
         };
+        let now = self.now;
+        let task = &mut self.tasks[id];
+        // A pod that runs and does not say since when began when that was first heard of.
+        let heard = (spec.phase == PodPhase::Running).then_some(now);
+        task.started = spec.started.or(task.started).or(heard);
         self.follow_pod(id, &spec, problems);
     }
 
@@ -203,6 +211,7 @@ impl ClusterState {
             Some(&job) => {
                 self.uncharge(id);
                 self.tasks[id].job = Some(job);
+                self.goes_on(id, job);
                 self.jobs[job].tasks.insert(id);
                 self.charge(id);
             }
@@ -234,6 +243,7 @@ impl ClusterState {
     fn remove_pod(&mut self, uid: &Name) {
         let Some(id) = self.task_by_uid.remove(uid) else { return };
         self.leave_home(id);
+        self.remember_run(id);
         self.leave_group(id);
         self.uncharge(id);
         if let Some(task) = self.tasks.remove(id) {

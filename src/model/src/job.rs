@@ -75,6 +75,9 @@ pub struct PodGroupSpec {
     pub weight: u32,
     /// `volcano.sh/preemptable` of the PodGroup itself.
     pub preemptable: Option<bool>,
+    /// How long its user says that it runs, in milliseconds.
+    #[serde(default)]
+    pub estimate_ms: Option<i64>,
 }
 
 impl Default for PodGroupSpec {
@@ -97,6 +100,7 @@ impl Default for PodGroupSpec {
             sla_waiting_ms: None,
             weight: 1,
             preemptable: None,
+            estimate_ms: None,
         }
     }
 }
@@ -153,6 +157,8 @@ pub struct Job {
     pub phase: JobPhase,
     /// When this scheduler first saw it.
     pub seen: Time,
+    /// The longest that any pod of it had run which is gone; see [`crate::service`].
+    pub(crate) ran_ms: i64,
     pub(crate) unplaceable: bool,
     pub(crate) tasks: BTreeSet<TaskId>,
     pub(crate) books: JobBooks,

@@ -57,7 +57,12 @@ impl ClusterState {
             && task.phase == pod.phase
             && task.group == pod.group;
         match same {
-            true if task.nominated == pod.nominated => News::Nothing,
+            true if task.nominated == pod.nominated
+                && (pod.started.is_none() || task.started == pod.started)
+                && (pod.attained_ms.is_none() || task.attained_ms == pod.attained_ms) =>
+            {
+                News::Nothing
+            }
             true => News::Quiet,
             false => News::Something,
         }

@@ -42,6 +42,10 @@ pub struct Task {
     pub nominated: Option<Name>,
     /// The phase that its pod reported last.
     pub phase: PodPhase,
+    /// When it began to run, as far as is known.
+    pub started: Option<Time>,
+    /// For how long those ran whose work it goes on with, in milliseconds; `None`: nobody says, and it has no job yet.
+    pub attained_ms: Option<i64>,
     /// Bind attempts refused so far.
     pub refusals: u32,
     /// Not to be tried before this time.

@@ -361,10 +361,14 @@ impl Builder {
         set(&mut spec, "priorityClassName", job.priority.as_ref().map(|class| json!(class)));
         set(&mut spec, "minResources", job.min_resources.as_ref().map(|list| json!(list)));
         set(&mut spec, "networkTopology", job.topology.as_ref().map(network_topology));
+        let mut annotations = job.annotations.clone();
+        if let Some(estimate) = &job.estimate {
+            annotations.insert(krafla_api::keys::ESTIMATE.to_owned(), estimate.clone());
+        }
         let manifest = json!({
             "apiVersion": VOLCANO,
             "kind": "PodGroup",
-            "metadata": { "name": name, "namespace": namespace(job), "annotations": job.annotations, "labels": job.labels },
+            "metadata": { "name": name, "namespace": namespace(job), "annotations": annotations, "labels": job.labels },
             "spec": spec,
         });
         let group = krafla_api::json::pod_group(manifest.clone())?;
@@ -456,13 +460,10 @@ impl Builder {
         let pods = names
             .into_iter()
             .map(|name| Submitted {
-                name,
-                shape: spec.shape.clone(),
                 priority: manifest::own_priority(&pod).then_some(spec.priority),
                 gates: spec.gates.clone(),
-                node: None,
                 ours,
-                life,
+                ..Submitted::new(name, spec.shape.clone(), life)
             })
             .collect();
         Ok(Made { pods, manifests, template: pod })
