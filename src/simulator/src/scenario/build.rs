@@ -16,7 +16,7 @@ use super::format::{
 };
 use super::story::Plan;
 use crate::manifest::{self, SCHEDULER_NAMES};
-use crate::world::{Controller, Fault, Happening, Life, Setup, Submission, Submitted, Verb, set_ready};
+use crate::world::{Controller, Fault, Happening, Life, Restart, Setup, Submission, Submitted, Verb, set_ready};
 
 /// A part of the file that cannot be used: where it is, if that is known, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +70,9 @@ pub(super) fn build(scenario: &Scenario, config_file: Option<(String, String)>) 
     setup.start_latency_ms = duration(&scenario.start_latency, "startLatency")?.unwrap_or(0);
     setup.evict_grace_ms = duration(&scenario.evict_grace, "evictGrace")?.unwrap_or(0);
     builder.evict_grace_ms = setup.evict_grace_ms;
+    if let Some(cost_ms) = duration(&scenario.restart_cost, "restartCost")? {
+        setup.restart = Restart::FromCheckpoint { cost_ms };
+    }
     let own = scenario.config.as_ref().map(|text| ("config".to_owned(), text.value.clone()));
     setup.configuration = own.or(config_file);
     let until = duration(&scenario.until, "until")?.map(Time);
