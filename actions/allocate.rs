@@ -15,6 +15,7 @@ use crate::enqueue::{ClosedQueues, explain_missing_queue};
 use crate::placement::{
     Attempt, can_still_start, cluster_is_too_full, explain_promises, needed_first, place_one, placed,
 };
+use crate::promises::with_promises;
 
 /// Name and arguments.
 pub const INFO: ActionInfo =
@@ -46,6 +47,16 @@ impl Action for Allocate {
 
     fn execute(&mut self, session: &mut Session<'_>) {
         let mut work = collect(session);
+        for (queue, job) in with_promises(session) {
+            // What was promised was not too much for the queue when it was.
+            while work.jobs.get_mut(&queue).is_some_and(|jobs| jobs.remove(&job)) {
+                take_turn(session, &mut work, queue, job);
+                if !session.cluster().nominees().any(|task| session.cluster().task(task).job == Some(job)) {
+                    break;
+                }
+            }
+            put_back(session, &mut work, queue);
+        }
         while let Some(queue) = work.queues.pop() {
             if let Some(reason) = session.plugins().overused(session.cluster(), queue) {
                 let passed_over: BTreeSet<JobId> =
@@ -56,16 +67,21 @@ impl Action for Allocate {
                 continue;
             }
             let Some(job) = work.jobs.get_mut(&queue).and_then(RankedQueue::pop) else { continue };
-            let known = work.tasks.remove(&job);
-            let _span = tracing::trace_span!("job", name = %session.cluster().job_label(job)).entered();
-            let repairs = work.repairs.get(&queue).map_or(&[][..], Vec::as_slice);
-            if let Some(left) = turn(session, queue, job, known, repairs) {
-                let rank = session.plugins().job_rank(session.cluster(), job);
-                work.jobs.entry(queue).or_default().push(job, rank);
-                work.tasks.insert(job, left);
-            }
+            take_turn(session, &mut work, queue, job);
             put_back(session, &mut work, queue);
         }
+    }
+}
+
+/// One turn of a job; what is left of it goes back in line.
+fn take_turn(session: &mut Session<'_>, work: &mut Work, queue: QueueId, job: JobId) {
+    let known = work.tasks.remove(&job);
+    let _span = tracing::trace_span!("job", name = %session.cluster().job_label(job)).entered();
+    let repairs = work.repairs.get(&queue).map_or(&[][..], Vec::as_slice);
+    if let Some(left) = turn(session, queue, job, known, repairs) {
+        let rank = session.plugins().job_rank(session.cluster(), job);
+        work.jobs.entry(queue).or_default().push(job, rank);
+        work.tasks.insert(job, left);
     }
 }
 

@@ -8,6 +8,7 @@ pub mod enqueue;
 mod eviction;
 mod placement;
 pub mod preempt;
+mod promises;
 pub mod reclaim;
 
 use krafla_framework::{ActionBuilder, ArgumentInfo, ArgumentKind};

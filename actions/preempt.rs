@@ -46,11 +46,8 @@ impl Action for Preempt {
     fn execute(&mut self, session: &mut Session<'_>) {
         for (queue, jobs) in starving_by_queue(session) {
             for &job in &jobs {
-                // What was done for others may have changed that.
-                if session.plugins().job_starving(session.cluster(), job) {
-                    let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherJobs };
-                    who.make_room(session);
-                }
+                let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherJobs };
+                who.make_room(session);
             }
             for job in jobs {
                 within(session, queue, job);
@@ -69,7 +66,7 @@ fn within(session: &mut Session<'_>, queue: QueueId, job: JobId) {
     }
 }
 
-/// Jobs that starve, in order, by queue, in order. Not those at the door, of queues that are not open, or that are not
+/// Jobs that starve, or would have more than their minimum, in order, by queue, in order. Not those at the door, of queues that are not open, or that are not
 /// valid: for them nobody is evicted.
 pub(crate) fn starving_by_queue(session: &Session<'_>) -> Vec<(QueueId, Vec<JobId>)> {
     let (cluster, plugins) = (session.cluster(), session.plugins());
@@ -77,7 +74,7 @@ pub(crate) fn starving_by_queue(session: &Session<'_>) -> Vec<(QueueId, Vec<JobI
     for id in cluster.waiting_jobs() {
         let job = cluster.job(id);
         let Some(queue) = job.queue.filter(|queue| cluster.queue(*queue).is_open()) else { continue };
-        let lacks_nothing = job.is_pending() || !plugins.job_starving(cluster, id);
+        let lacks_nothing = job.is_pending() || !plugins.job_wants_more(cluster, id);
         if lacks_nothing || plugins.job_valid(cluster, id).is_some() {
             continue;
         }

@@ -35,10 +35,8 @@ impl Action for Reclaim {
                 if session.plugins().overused(session.cluster(), queue).is_some() {
                     break;
                 }
-                if session.plugins().job_starving(session.cluster(), job) {
-                    let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherQueues(&dues) };
-                    who.make_room(session);
-                }
+                let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherQueues(&dues) };
+                who.make_room(session);
             }
         }
     }

@@ -5,6 +5,7 @@
 pub mod admission;
 pub mod binpack;
 pub mod capacity;
+pub mod cdp;
 pub mod conformance;
 pub mod drf;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub mod node;
 pub mod nodegroup;
 pub mod nodeorder;
 pub mod overcommit;
+pub mod pdb;
 pub mod predicates;
 pub mod priority;
 pub mod proportion;
@@ -24,6 +26,7 @@ pub mod queue_limits;
 pub mod resourcequota;
 pub mod sla;
 pub mod srsf;
+pub mod tdm;
 #[cfg(test)]
 mod testing;
 pub mod water_filling;
@@ -36,6 +39,9 @@ pub fn all() -> Vec<PluginBuilder> {
         PluginBuilder { info: priority::INFO, build: priority::build },
         PluginBuilder { info: gang::INFO, build: gang::build },
         PluginBuilder { info: conformance::INFO, build: conformance::build },
+        PluginBuilder { info: pdb::INFO, build: pdb::build },
+        PluginBuilder { info: cdp::INFO, build: cdp::build },
+        PluginBuilder { info: tdm::INFO, build: tdm::build },
         PluginBuilder { info: drf::INFO, build: drf::build },
         PluginBuilder { info: proportion::INFO, build: proportion::build },
         PluginBuilder { info: capacity::INFO, build: capacity::build },

@@ -41,8 +41,8 @@ pub(crate) struct Beneficiary<'d> {
 }
 
 impl Beneficiary<'_> {
-    /// Tries to make room for the job: for as many tasks as it starves for. Decides nothing if the job could not start
-    /// with what it would get.
+    /// Tries to make room for the job: for its minimum as a whole, then for one member after the other. Decides nothing
+    /// if the job could not start with what it would get.
     pub(crate) fn make_room(&self, session: &mut Session<'_>) {
         let tasks = waiting_tasks(session, self.job);
         let (plan, search) = self.plan(session, tasks);
@@ -54,7 +54,7 @@ impl Beneficiary<'_> {
         }
     }
 
-    /// The same for a single task, whatever else the job lacks.
+    /// Makes room for a single task, whatever else the job lacks. Answers whether somebody went for it.
     pub(crate) fn make_room_for(&self, session: &mut Session<'_>, task: TaskId) -> bool {
         let (plan, _) = self.plan(session, VecDeque::from([task]));
         let made = !plan.evictions.is_empty();
@@ -72,7 +72,7 @@ impl Beneficiary<'_> {
         while let Some(task) = tasks.pop_front() {
             let now = statement.session();
             let cluster = now.cluster();
-            if !plan.placements.is_empty() && !now.plugins().job_starving(cluster, self.job) {
+            if !now.plugins().job_wants_more(cluster, self.job) {
                 break;
             }
             let shape = cluster.task(task).shape;
@@ -83,7 +83,9 @@ impl Beneficiary<'_> {
             if failed.contains(&shape) || cluster.shape(shape).spec.never_preempts || !entitled {
                 continue;
             }
-            match search.place(&mut statement, self, task) {
+            // Members beyond the minimum that need nobody to go are for `allocate` to place.
+            let has_minimum = now.plugins().job_pipelined(cluster, self.job);
+            match search.place(&mut statement, self, task, has_minimum) {
                 Some((node, victims)) => {
                     plan.evictions.extend(victims);
                     plan.placements.push((task, node));
@@ -112,6 +114,9 @@ impl Beneficiary<'_> {
             })
             .collect();
         let after = self.shares(statement.session().cluster(), &plan);
+        if !self.is_fair(&before, &after) {
+            return;
+        }
         self.commit(statement, &placements, &before, &after);
         if let Some(promise) = explain_promises(session, self.job) {
             session.explain_job(self.job, promise);
@@ -150,6 +155,12 @@ impl Beneficiary<'_> {
         let losers = plan.evictions.iter().flatten().filter_map(|task| cluster.job(cluster.task(*task).job?).queue);
         let share = |queue: QueueId| (queue, dues.share(queue, &cluster.queue(queue).held().claimed()));
         losers.chain([self.queue]).map(share).collect()
+    }
+
+    /// Whether the share rule holds for the plan as a whole.
+    fn is_fair(&self, before: &Shares, after: &Shares) -> bool {
+        let Some(gained) = after.get(&self.queue) else { return true };
+        before.iter().filter(|(queue, _)| **queue != self.queue).all(|(_, share)| gained.may_take_from(share))
     }
 
     /// Says that evictions would not help, if any could have been made.

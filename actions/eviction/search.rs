@@ -62,17 +62,22 @@ fn take(
 }
 
 impl Search {
-    /// Makes room for a task, as cheaply as can be, and promises it. Answers the node, and who was evicted.
+    /// Makes room for a task, as cheaply as can be, and promises it. Answers the node, and who was evicted; nothing for a
+    /// task that needs no eviction, if it is to be placed only by one.
     pub(crate) fn place(
         &mut self,
         statement: &mut Statement<'_, '_>,
         who: &Beneficiary<'_>,
         task: TaskId,
+        only_by_eviction: bool,
     ) -> Option<(NodeId, Vec<Bundle>)> {
         let now = statement.session_mut();
         if now.plugins().allocatable(now.cluster(), who.queue, task, Room::AfterRelease).is_none()
             && let Found::Node { node, .. } = now.find_node(task, ANYWHERE)
         {
+            if only_by_eviction {
+                return None;
+            }
             statement.pipeline(task, node).ok()?;
             return Some((node, Vec::new()));
         }

@@ -137,8 +137,7 @@ fn may_be_asked(cluster: &ClusterState, who: &Beneficiary<'_>, task: TaskId, vic
     }
 }
 
-/// Whether the share rule lets `victim` go, as things stand: the queue that gains has, with the gain, a smaller share
-/// than the victim's queue has now.
+/// Whether the share rule lets `victim` go, as things stand, for a queue that has the share `gained` with the gain.
 pub(crate) fn makes_shares_more_equal(
     cluster: &ClusterState,
     who: &Beneficiary<'_>,
@@ -147,7 +146,8 @@ pub(crate) fn makes_shares_more_equal(
 ) -> bool {
     let (Against::OtherQueues(dues), Some(gained)) = (who.against, gained) else { return true };
     let Some(queue) = queue_of(cluster, victim) else { return false };
-    gained < dues.share(queue, &cluster.queue(queue).held().claimed())
+    let share = dues.share(queue, &cluster.queue(queue).held().claimed());
+    gained.may_take_from(&share)
 }
 
 fn queue_of(cluster: &ClusterState, task: TaskId) -> Option<QueueId> {

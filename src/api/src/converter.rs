@@ -51,6 +51,7 @@ impl Converter {
             Object::Queue(queue) => event(self.queue(queue), Event::Queue),
             Object::PriorityClass(class) => event(self.priority_class(class), Event::PriorityClass),
             Object::ResourceQuota(quota) => event(self.quota(quota), Event::Quota),
+            Object::DisruptionBudget(budget) => event(self.budget(budget), Event::Budget),
             Object::Workload(_) | Object::Other { .. } => (None, Vec::new()),
         }
     }
@@ -69,6 +70,7 @@ impl Converter {
             Object::Queue(_) => Event::QueueGone(name()?),
             Object::PriorityClass(_) => Event::PriorityClassGone(name()?),
             Object::ResourceQuota(_) => Event::QuotaGone { namespace, name: name()? },
+            Object::DisruptionBudget(_) => Event::BudgetGone { namespace, name: name()? },
             Object::Workload(_) | Object::Other { .. } => return None,
         })
     }
@@ -85,6 +87,11 @@ impl Converter {
         let written = meta.creation_timestamp.as_ref().map(|time| Time(time.0.as_millisecond()));
         let created = self.made_at.or(written).unwrap_or_default();
         Some(Identity { namespace, name, uid, created })
+    }
+
+    /// The time at which something happened that an object dates at `written`.
+    pub(crate) fn time_of(&self, written: Time) -> Time {
+        self.made_at.unwrap_or(written)
     }
 
     /// The one copy of a pod signature.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use krafla_model::budget::{Aim, Share};
 use krafla_model::queue::DEFAULT_QUEUE;
 use krafla_model::resources::unit_of;
 use krafla_model::subgroup::{NetworkTopology, SubGroupPolicy, TopologyMode};
@@ -184,6 +185,7 @@ impl Converter {
             weight: weight(meta, report),
             preemptable: preemptable(meta, report),
             estimate_ms: estimate_ms(meta, report),
+            stays: stays(meta, report),
         })
     }
 
@@ -314,6 +316,21 @@ fn pod_topology(meta: &ObjectMeta, report: &mut Report<'_>) -> Option<TopologyFi
         TopologyMode::Soft => "soft",
     };
     Some(TopologyFields { mode: Some(mode.to_owned()), highest_tier_allowed, highest_tier_name: None })
+}
+
+/// How many pods have to stay; the minimum goes before the maximum.
+fn stays(meta: &ObjectMeta, report: &mut Report<'_>) -> Option<Aim> {
+    let keys = [keys::JDB_MIN_AVAILABLE, keys::JDB_MAX_UNAVAILABLE];
+    let (key, text) = keys.into_iter().find_map(|key| Some((key, annotation(meta, key)?)))?;
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.parse().ok().map(Share::Percent),
+        None => text.parse().ok().map(Share::Count),
+    };
+    if share.is_none() {
+        report.say(format_args!("{key} is `{}`; write a number of pods or a percentage; it is ignored", shown(text)));
+    }
+    let aim = if key == keys::JDB_MIN_AVAILABLE { Aim::MinAvailable } else { Aim::MaxUnavailable };
+    share.map(aim)
 }
 
 fn sla_waiting_ms(meta: &ObjectMeta, report: &mut Report<'_>) -> Option<i64> {

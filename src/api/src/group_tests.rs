@@ -90,6 +90,23 @@ fn each_unreadable_field_is_reported_with_what_follows() {
 }
 
 #[test]
+fn how_many_pods_stay_is_a_count_or_a_percentage() {
+    let (min, max) = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable");
+    for (annotations, stays, n_problems) in [
+        (json!({min: "3"}), Some(Aim::MinAvailable(Share::Count(3))), 0),
+        (json!({max: "30%"}), Some(Aim::MaxUnavailable(Share::Percent(30))), 0),
+        (json!({max: "30%", min: "1"}), Some(Aim::MinAvailable(Share::Count(1))), 0),
+        (json!({max: "some"}), None, 1),
+        (json!({}), None, 0),
+    ] {
+        let (group, problems) =
+            read(json!({"metadata": {"name": "g", "annotations": annotations.clone()}, "spec": {}}));
+        assert_eq!(group.expect("a group").stays, stays, "{annotations}");
+        assert_eq!(problems.len(), n_problems, "{problems:?}");
+    }
+}
+
+#[test]
 fn groups_of_others_become_the_same() {
     let theirs: CoschedulingGroup = serde_json::from_value(json!({
         "metadata": {"name": "g", "annotations": {"scheduling.volcano.sh/queue-name": "q"}},

@@ -23,6 +23,14 @@ pub const TASK_PRIORITY: &str = "volcano.sh/task-priority";
 pub const TASK_INDEX: &str = "volcano.sh/task-index";
 /// Annotation or label: whether a pod or a PodGroup may be evicted for others.
 pub const PREEMPTABLE: &str = "volcano.sh/preemptable";
+/// Label or annotation of a pod: how long after it was given its node it is not evicted.
+pub const COOLDOWN_TIME: &str = "volcano.sh/cooldown-time";
+/// Annotation of a pod: whether it may run in revocable zones; only `*` is a value. Label of a node: its zone.
+pub const REVOCABLE_ZONE: &str = "volcano.sh/revocable-zone";
+/// Annotation of a PodGroup: how many of its pods have to stay when some are moved out of a zone.
+pub const JDB_MIN_AVAILABLE: &str = "volcano.sh/jdb-min-available";
+/// Annotation of a PodGroup: how many of its pods may be missing when some are moved out of a zone.
+pub const JDB_MAX_UNAVAILABLE: &str = "volcano.sh/jdb-max-unavailable";
 /// Annotation: the longest wait of a PodGroup before `sla` puts it first.
 pub const SLA_WAITING_TIME: &str = "volcano.sh/sla-waiting-time";
 /// The same in its short form.
@@ -68,11 +76,5 @@ pub const INDEX_LABELS: [&str; 4] = [
 ];
 
 /// Annotations of a pod that the PodGroup made for it has too.
-pub const OF_ITS_GROUP: [&str; 6] = [
-    PREEMPTABLE,
-    ESTIMATE,
-    "volcano.sh/cooldown-time",
-    "volcano.sh/revocable-zone",
-    "volcano.sh/jdb-min-available",
-    "volcano.sh/jdb-max-unavailable",
-];
+pub const OF_ITS_GROUP: [&str; 6] =
+    [PREEMPTABLE, ESTIMATE, COOLDOWN_TIME, REVOCABLE_ZONE, JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE];

@@ -8,6 +8,7 @@
 //!
 //! Absent on purpose: any client of the API server, and I/O of any kind. The caller reads the files.
 
+mod budget;
 mod converter;
 pub mod crds;
 mod duration;

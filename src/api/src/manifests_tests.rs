@@ -41,6 +41,8 @@ metadata: {name: k}
 ---
 {apiVersion: v1, kind: ResourceQuota, metadata: {name: r}}
 ---
+{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: d}}
+---
 {apiVersion: batch/v1, kind: Job, metadata: {generateName: j-}, spec: {template: {}}}
 ---
 {apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {generateName: j-}}
@@ -59,9 +61,10 @@ metadata: {name: k}
             (18, "k"),
             (22, "high"),
             (24, "r"),
-            (26, "j-0"),
-            (28, "j-1"),
-            (30, "p")
+            (26, "d"),
+            (28, "j-0"),
+            (30, "j-1"),
+            (32, "p")
         ])
     );
     let kinds: Vec<&str> = read_manifests(text, "f", &ReadOptions::default())
@@ -76,13 +79,26 @@ metadata: {name: k}
             Object::Queue(_) => "queue",
             Object::PriorityClass(_) => "class",
             Object::ResourceQuota(_) => "quota",
+            Object::DisruptionBudget(_) => "budget",
             Object::Workload(_) => "workload",
             Object::Other { .. } => "other",
         })
         .collect();
     assert_eq!(
         kinds,
-        ["node", "queue", "volcano", "coscheduling", "kubernetes", "class", "quota", "workload", "workload", "pod"]
+        [
+            "node",
+            "queue",
+            "volcano",
+            "coscheduling",
+            "kubernetes",
+            "class",
+            "quota",
+            "budget",
+            "workload",
+            "workload",
+            "pod"
+        ]
     );
 }
 

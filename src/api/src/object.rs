@@ -3,6 +3,7 @@
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -30,6 +31,8 @@ pub enum Object {
     PriorityClass(Box<PriorityClass>),
     /// A ResourceQuota.
     ResourceQuota(Box<ResourceQuota>),
+    /// A PodDisruptionBudget.
+    DisruptionBudget(Box<PodDisruptionBudget>),
     /// Something that a controller makes pods of.
     Workload(Box<Workload>),
     /// Anything else, which scheduling does not depend on.
@@ -42,13 +45,14 @@ pub enum Object {
 }
 
 /// Kinds that are read, to guess what a misspelled one should be.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "Pod",
     "Node",
     "PodGroup",
     "Queue",
     "PriorityClass",
     "ResourceQuota",
+    "PodDisruptionBudget",
     "Deployment",
     "ReplicaSet",
     "StatefulSet",
@@ -67,6 +71,7 @@ impl Object {
             Self::Queue(queue) => &queue.metadata,
             Self::PriorityClass(class) => &class.metadata,
             Self::ResourceQuota(quota) => &quota.metadata,
+            Self::DisruptionBudget(budget) => &budget.metadata,
             Self::Workload(workload) => &workload.metadata,
             Self::Other { .. } => return None,
         })
@@ -83,6 +88,7 @@ impl Object {
             Self::Queue(queue) => &mut queue.metadata,
             Self::PriorityClass(class) => &mut class.metadata,
             Self::ResourceQuota(quota) => &mut quota.metadata,
+            Self::DisruptionBudget(budget) => &mut budget.metadata,
             Self::Workload(workload) => &mut workload.metadata,
             Self::Other { .. } => return None,
         })
@@ -103,6 +109,7 @@ impl Object {
             ("v1", "Pod") => sound(Self::Pod(typed(value)?)),
             ("v1", "Node") => sound(Self::Node(typed(value)?)),
             ("v1", "ResourceQuota") => sound(Self::ResourceQuota(typed(value)?)),
+            ("policy/v1", "PodDisruptionBudget") => sound(Self::DisruptionBudget(typed(value)?)),
             ("scheduling.k8s.io/v1", "PriorityClass") => sound(Self::PriorityClass(typed(value)?)),
             ("apps/v1", "Deployment") => Ok(workload(Workload::of_deployment(*typed::<Deployment>(value)?))),
             ("apps/v1", "ReplicaSet") => Ok(workload(Workload::of_replica_set(*typed::<ReplicaSet>(value)?))),

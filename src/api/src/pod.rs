@@ -107,8 +107,11 @@ impl Converter {
                 .map(|node| self.names.intern(node)),
             phase: phase(status.and_then(|status| status.phase.as_deref())),
             deleting: pod.metadata.deletion_timestamp.is_some(),
-            started: status.and_then(|status| status.start_time.as_ref()).map(|time| Time(time.0.as_millisecond())),
+            started: status
+                .and_then(|status| status.start_time.as_ref())
+                .map(|time| self.time_of(Time(time.0.as_millisecond()))),
             attained_ms: attained_ms(&pod.metadata, report),
+            scheduled_at: status.and_then(scheduled_at).map(|time| self.time_of(time)),
         })
     }
 
@@ -127,6 +130,7 @@ impl Converter {
         let constraints = self.constraints(spec, report);
         // Where a pod is already, its constraints have done their work.
         let constraints = if placed { constraints.unwrap_or_default() } else { constraints? };
+        let may_be_evicted = preemptable(meta, report);
         let names = &mut self.names;
         let of_template = |key: &str| !keys::INDEX_LABELS.contains(&key);
         let containers = || spec.init_containers.iter().flatten().chain(&spec.containers);
@@ -144,9 +148,11 @@ impl Converter {
             host_ports: constraints.ports,
             images,
             gpu_share_milli,
-            protected: preemptable(meta, report) == Some(false),
+            protected: may_be_evicted == Some(false),
             never_preempts: spec.preemption_policy.as_deref() == Some("Never"),
             priority_class: names.intern(spec.priority_class_name.as_deref().unwrap_or_default()),
+            cooldown_ms: cooldown_ms(meta, report),
+            revocable: revocable(meta, may_be_evicted, report),
         })
     }
 
@@ -321,6 +327,33 @@ fn priority(meta: &ObjectMeta, spec: &core::PodSpec, report: &mut Report<'_>) ->
         report.say(format_args!("{} is `{}`, not an integer; it is ignored", keys::TASK_PRIORITY, shown(text)));
         given
     })
+}
+
+/// When a pod was given its node, if its status says so.
+fn scheduled_at(status: &core::PodStatus) -> Option<Time> {
+    let is_it = |one: &&core::PodCondition| one.type_ == "PodScheduled" && one.status == "True";
+    let condition = status.conditions.iter().flatten().find(is_it)?;
+    condition.last_transition_time.as_ref().map(|time| Time(time.0.as_millisecond()))
+}
+
+/// How long a pod is left in peace, label before annotation; 0 if it says nothing, or nothing that can be read.
+fn cooldown_ms(meta: &ObjectMeta, report: &mut Report<'_>) -> i64 {
+    let Some(text) = label(meta, keys::COOLDOWN_TIME).or_else(|| annotation(meta, keys::COOLDOWN_TIME)) else {
+        return 0;
+    };
+    parse_duration(text).unwrap_or_else(|why| {
+        report.say(format_args!("{}: {why}; it protects nothing", keys::COOLDOWN_TIME));
+        0
+    })
+}
+
+/// Whether a pod may run in revocable zones: it says so, or says nothing but that it may be evicted.
+fn revocable(meta: &ObjectMeta, may_be_evicted: Option<bool>, report: &mut Report<'_>) -> bool {
+    let Some(text) = annotation(meta, keys::REVOCABLE_ZONE) else { return may_be_evicted == Some(true) };
+    if text != "*" {
+        report.say(format_args!("{} is `{}`; the only value is `*`", keys::REVOCABLE_ZONE, shown(text)));
+    }
+    text == "*"
 }
 
 fn phase(text: Option<&str>) -> PodPhase {

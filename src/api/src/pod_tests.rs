@@ -346,3 +346,62 @@ proptest! {
         prop_assert!(pod.is_some() || !problems.is_empty());
     }
 }
+
+#[test]
+fn a_pod_is_cooling_down_by_its_label_or_annotation() {
+    let meta = |labels: Value, annotations: Value| json!({"labels": labels, "annotations": annotations});
+    let key = "volcano.sh/cooldown-time";
+    for (labels, annotations, ms, complaint) in [
+        (json!({key: "600s"}), json!({}), 600_000, ""),
+        (json!({}), json!({key: "1h30m"}), 5_400_000, ""),
+        (json!({key: "10s"}), json!({key: "20s"}), 10_000, ""),
+        (json!({key: "0"}), json!({}), 0, ""),
+        (json!({}), json!({}), 0, ""),
+        (json!({key: "600abcde"}), json!({}), 0, "it protects nothing"),
+        (json!({}), json!({key: "600"}), 0, "it protects nothing"),
+        (json!({key: "-5s"}), json!({key: "20s"}), 0, "it protects nothing"),
+    ] {
+        let (read, problems) = read(pod(meta(labels.clone(), annotations.clone()), json!({})));
+        assert_eq!(read.expect("a pod").shape.cooldown_ms, ms, "{labels} {annotations}");
+        assert_eq!(problems.is_empty(), complaint.is_empty(), "{problems:?}");
+        assert!(problems.iter().all(|problem| problem.contains(complaint)), "{problems:?}");
+    }
+}
+
+#[test]
+fn when_a_pod_was_given_its_node_stands_in_its_condition() {
+    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "lastTransitionTime": "1970-01-01T00:00:05Z"});
+    for (conditions, want) in [
+        (json!([condition("Ready", "False"), condition("PodScheduled", "True")]), Some(5_000)),
+        (json!([condition("PodScheduled", "False")]), None),
+        (json!([{"type": "PodScheduled", "status": "True"}]), None),
+        (json!([]), None),
+    ] {
+        let mut whole = pod(json!({}), json!({}));
+        whole["status"] = json!({"conditions": conditions});
+        assert_eq!(sound(whole).scheduled_at.map(|time| time.0), want);
+    }
+    let mut converter = Converter::new();
+    converter.set_time(krafla_model::Time(7));
+    let mut whole = pod(json!({}), json!({}));
+    whole["status"] = json!({"conditions": [condition("PodScheduled", "True")]});
+    let (read, _) = read_by(&mut converter, whole);
+    assert_eq!(read.and_then(|pod| pod.scheduled_at), Some(krafla_model::Time(7)), "a simulation has its own clock");
+}
+
+#[test]
+fn a_pod_is_revocable_if_it_says_so_or_says_only_that_it_may_be_evicted() {
+    for (annotations, revocable, n_problems) in [
+        (json!({"volcano.sh/revocable-zone": "*"}), true, 0),
+        (json!({"volcano.sh/revocable-zone": "*", "volcano.sh/preemptable": "false"}), true, 0),
+        (json!({"volcano.sh/revocable-zone": "rz1"}), false, 1),
+        (json!({"volcano.sh/revocable-zone": "rz1", "volcano.sh/preemptable": "true"}), false, 1),
+        (json!({"volcano.sh/preemptable": "true"}), true, 0),
+        (json!({"volcano.sh/preemptable": "false"}), false, 0),
+        (json!({}), false, 0),
+    ] {
+        let (read, problems) = read(pod(json!({"annotations": annotations.clone()}), json!({})));
+        assert_eq!(read.expect("a pod").shape.revocable, revocable, "{annotations}");
+        assert_eq!(problems.len(), n_problems, "{problems:?}");
+    }
+}

@@ -233,6 +233,7 @@ impl Feed {
             Kind::Node => Event::NodeGone(name),
             Kind::PriorityClass => Event::PriorityClassGone(name),
             Kind::ResourceQuota => Event::QuotaGone { namespace: Name::from(&*identity.namespace), name },
+            Kind::DisruptionBudget => Event::BudgetGone { namespace: Name::from(&*identity.namespace), name },
             Kind::Queue => {
                 self.controllers.observe(Observation::QueueGone(identity.name.clone()));
                 Event::QueueGone(name)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use krafla_api::Object;
@@ -32,6 +33,8 @@ pub(crate) enum Kind {
     PriorityClass,
     /// ResourceQuotas.
     ResourceQuota,
+    /// PodDisruptionBudgets.
+    DisruptionBudget,
     /// Volcano's queues.
     Queue,
     /// Volcano's PodGroups.
@@ -46,11 +49,12 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All of them.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Pod,
         Self::Node,
         Self::PriorityClass,
         Self::ResourceQuota,
+        Self::DisruptionBudget,
         Self::Queue,
         Self::PodGroup,
         Self::CoschedulingGroup,
@@ -58,9 +62,10 @@ impl Kind {
         Self::Command,
     ];
 
-    /// Whether a cluster may well do without.
+    /// Whether a cluster may well do without. Budgets are in every cluster, but a role that does not show them must not
+    /// keep the scheduler from starting.
     const fn is_optional(self) -> bool {
-        matches!(self, Self::CoschedulingGroup | Self::KubernetesGroup | Self::Command)
+        matches!(self, Self::CoschedulingGroup | Self::KubernetesGroup | Self::Command | Self::DisruptionBudget)
     }
 
     /// The resource of kinds that are read leniently, because a schema of another version may have let them in.
@@ -70,6 +75,7 @@ impl Kind {
             Self::Node => ("", "v1", "Node", "nodes"),
             Self::PriorityClass => ("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses"),
             Self::ResourceQuota => ("", "v1", "ResourceQuota", "resourcequotas"),
+            Self::DisruptionBudget => ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
             Self::Queue => ("scheduling.volcano.sh", "v1beta1", "Queue", "queues"),
             Self::PodGroup => ("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups"),
             Self::CoschedulingGroup => ("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups"),
@@ -144,6 +150,10 @@ pub(crate) async fn watch(client: Client, kind: Kind, out: Sender<Change>) {
             follow(Api::<ResourceQuota>::all(client), kind, out, |one| Object::ResourceQuota(Box::new(one)).into())
                 .await;
         }
+        Kind::DisruptionBudget => {
+            let wrap = |one| Object::DisruptionBudget(Box::new(one)).into();
+            follow(Api::<PodDisruptionBudget>::all(client), kind, out, wrap).await;
+        }
         Kind::Queue | Kind::PodGroup | Kind::CoschedulingGroup | Kind::KubernetesGroup | Kind::Command => {
             follow(Api::<DynamicObject>::all_with(client, &of(kind)), kind, out, |raw| Seen::Raw(Box::new(raw))).await;
         }
@@ -205,7 +215,9 @@ where
                 if std::mem::replace(&mut absent, true) {
                     continue;
                 }
-                if kind.is_optional() {
+                if kind == Kind::DisruptionBudget {
+                    warn!("{} cannot be listed: until they can, they protect no pod", kind.label());
+                } else if kind.is_optional() {
                     info!("the cluster has no {}; looked for again from time to time", kind.label());
                 } else {
                     warn!("the cluster has no {}: run `krafla crds | kubectl apply -f -`", kind.label());

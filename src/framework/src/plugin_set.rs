@@ -157,6 +157,14 @@ impl PluginSet {
             .is_some_and(|mut tier| tier.all(|plugin| plugin.job_starving(cluster, job)))
     }
 
+    /// Whether a job that has its minimum would have more: any plugin of the first tier that has the function says that
+    /// it starves.
+    pub fn job_wants_more(&self, cluster: &ClusterState, job: JobId) -> bool {
+        self.tiers(Point::JobStarving)
+            .next()
+            .is_some_and(|mut tier| tier.any(|plugin| plugin.job_starving(cluster, job)))
+    }
+
     /// Why a job may not be admitted, if it may not.
     pub fn job_enqueueable(&self, cluster: &ClusterState, job: JobId, freeable: &Freeable) -> Result<(), Reason> {
         self.vote(Point::JobEnqueueable, |plugin| plugin.job_enqueueable(cluster, job, freeable))

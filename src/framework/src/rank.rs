@@ -67,6 +67,11 @@ impl<I: std::hash::Hash + Eq, R: Ord> RankedQueue<I, R> {
         self.heap.pop().map(|(item, _)| item)
     }
 
+    /// Takes an item out, wherever it stands. Answers whether it was there.
+    pub fn remove(&mut self, item: &I) -> bool {
+        self.heap.remove(item).is_some()
+    }
+
     /// Renews the rank of an item that is in the queue.
     pub fn renew(&mut self, item: &I, rank: R) {
         self.heap.change_priority(item, Reverse(rank));

@@ -39,7 +39,8 @@ pub struct Outcome {
     pub changed: Vec<JobId>,
     /// Jobs that wait for another reason than before, in the order of the changes.
     pub newly_waiting: Vec<JobId>,
-    /// Tasks that were promised room that is being released, and where, by id.
+    /// Tasks for which room is kept that is being released, or until that of the others of their gang is, and where; by
+    /// id.
     pub nominations: Vec<(TaskId, NodeId)>,
 }
 
@@ -78,8 +79,7 @@ impl<'a> Session<'a> {
 
     /// Closes it: reservations that were not committed are given up, plugins have the last word.
     pub fn close(self) -> Outcome {
-        let pipelined = |task: &TaskId| self.cluster.task(*task).status() == TaskStatus::Pipelined;
-        let promised = self.cluster.reserved().filter(pipelined);
+        let promised = self.cluster.reserved();
         let nominations: Vec<(TaskId, NodeId)> =
             promised.filter_map(|task| Some((task, self.cluster.task(task).node()?))).collect();
         // In the opposite order of their making nothing more would happen: each concerns one task.
@@ -88,9 +88,7 @@ impl<'a> Session<'a> {
                 tell(self.plugins, self.cluster, operation, false);
             }
         }
-        for &(task, node) in &nominations {
-            self.cluster.nominate(task, node);
-        }
+        self.cluster.set_nominations(&nominations);
         let changed = self.cluster.take_changed_jobs();
         let mut conditions = Vec::new();
         for plugin in self.plugins.all_mut() {

@@ -1,7 +1,8 @@
 //! The one share function: how much a queue uses, relative to what it is due.
 //!
-//! Queue order, reclaim and the choice of its victims all go by it. A move between queues is made only if the queue that
-//! gains has, with the gain, a smaller share than the queue that loses had before the loss. Then the larger of the two
+//! Queue order, reclaim and the choice of its victims all go by it. A move between queues is made only from a queue that
+//! holds more than it is due, and only if the queue that gains has, with the gain, a smaller share than the other had
+//! before the loss. Then the larger of the two
 //! shares gets smaller, and with it the vector of all shares, sorted from the largest down, in lexicographic order. So
 //! no sequence of moves comes back to where it began, and a swap that would only mirror the state is not made.
 
@@ -36,6 +37,13 @@ impl RelativeShare {
             }
         }
         share
+    }
+
+    /// Whether a queue that would have this share with what it gains may take that from one that has `other` now: from
+    /// one that holds more than it is due, and ends above it; and beyond its own due only what the other is not due at
+    /// all.
+    pub fn may_take_from(&self, other: &Self) -> bool {
+        other.is_over() && self < other && (!self.is_over() || self.unentitled < other.unentitled)
     }
 
     /// Whether more is used than is due of some resource.
@@ -110,6 +118,22 @@ mod tests {
     }
 
     #[test]
+    fn who_may_take_from_whom() {
+        let (within, beyond, more, nothing_due) = (of(1, 2, 10), of(3, 2, 10), of(4, 2, 10), of(1, 0, 10));
+        for (gainer, loser, may) in [
+            (within, beyond, true),
+            (within, nothing_due, true),
+            (within, within, false),
+            (beyond, more, false),
+            (beyond, nothing_due, true),
+            (nothing_due, more, false),
+            (nothing_due, of(2, 0, 10), true),
+        ] {
+            assert_eq!(gainer.may_take_from(&loser), may, "{gainer} from {loser}");
+        }
+    }
+
+    #[test]
     fn the_nearest_dimension_decides_and_pod_slots_do_not_count() {
         let amounts = |cpu, memory| Resources::default().with(ResourceId::CPU, cpu).with(ResourceId::MEMORY, memory);
         let share = RelativeShare::of(&amounts(1, 6).with(ResourceId::PODS, 99), &amounts(2, 8), &amounts(4, 16));
@@ -134,7 +158,7 @@ mod tests {
             let mut after = held.clone();
             after[0] += gain;
             after[1] = (after[1] - loss).max(0);
-            if of(after[0], dues[0], 12) < of(held[1], dues[1], 12) {
+            if of(after[0], dues[0], 12).may_take_from(&of(held[1], dues[1], 12)) {
                 prop_assert!(shares(&after) < shares(&held));
             }
         }

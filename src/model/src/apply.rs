@@ -38,6 +38,10 @@ impl ClusterState {
             Event::QuotaGone { namespace, name } => {
                 self.quotas.remove(&(namespace, name));
             }
+            Event::Budget(budget) => self.apply_budget(budget),
+            Event::BudgetGone { namespace, name } => {
+                self.budgets.remove(&(namespace, name));
+            }
         }
         problems
     }
@@ -100,13 +104,19 @@ impl ClusterState {
                 if same_shape {
                     self.room_version = room_before;
                 }
+                // A pod that does not say so yet may have been nominated all the same.
+                let nominated = spec.nominated.is_some() || !self.nominees.contains(&id);
                 let task = &mut self.tasks[id];
                 let old = std::mem::replace(&mut task.shape, shape);
                 task.priority = spec.priority;
                 task.gates = u32::try_from(spec.gates.len()).unwrap_or(u32::MAX);
-                task.nominated = spec.nominated.clone();
+                if nominated {
+                    task.nominated = spec.nominated.clone();
+                }
                 task.phase = spec.phase;
                 task.attained_ms = spec.attained_ms.or(task.attained_ms);
+                task.deleting = spec.deleting;
+                task.scheduled_at = spec.scheduled_at.or(task.scheduled_at);
                 let group_changed = task.group != spec.group;
                 self.charge(id);
                 self.release_shape(old);
@@ -133,6 +143,8 @@ impl ClusterState {
                     phase: spec.phase,
                     started: None,
                     attained_ms: spec.attained_ms,
+                    deleting: spec.deleting,
+                    scheduled_at: spec.scheduled_at,
                     refusals: 0,
                     retry_at: Time::default(),
                 });
@@ -147,6 +159,9 @@ impl ClusterState {
         // A pod that runs and does not say since when began when that was first heard of.
         let heard = (spec.phase == PodPhase::Running).then_some(now);
         task.started = spec.started.or(task.started).or(heard);
+        if spec.nominated.is_some() {
+            self.nominees.insert(id);
+        }
         self.follow_pod(id, &spec, problems);
     }
 
@@ -242,6 +257,7 @@ impl ClusterState {
 
     fn remove_pod(&mut self, uid: &Name) {
         let Some(id) = self.task_by_uid.remove(uid) else { return };
+        self.nominees.remove(&id);
         self.leave_home(id);
         self.remember_run(id);
         self.leave_group(id);

@@ -1,10 +1,11 @@
 //! The facts that hold in every state, recomputed from the live pods. An empty list is the only good answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{NodeId, TaskId};
 use crate::ledger::Discrepancy;
 use crate::state::{ClusterState, Totals};
+use crate::task_status::TaskStatus;
 
 /// Every book that is not what the live pods say. Cost: linear in tasks, jobs, nodes, and queues times jobs.
 pub fn discrepancies(state: &ClusterState) -> Vec<Discrepancy> {
@@ -28,6 +29,11 @@ pub fn discrepancies(state: &ClusterState) -> Vec<Discrepancy> {
     }
     if totals != state.totals {
         found.push(discrepancy("cluster".to_owned(), &state.totals, &totals));
+    }
+    let releasing = state.tasks.iter().filter(|(_, task)| task.status == TaskStatus::Releasing).map(|(id, _)| id);
+    let releasing: BTreeSet<TaskId> = releasing.collect();
+    if releasing != state.releasing {
+        found.push(discrepancy("tasks that terminate".to_owned(), &state.releasing, &releasing));
     }
     for (id, job) in state.jobs.iter() {
         let recounted = state.recount_job(id);

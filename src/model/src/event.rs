@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::BudgetSpec;
 use crate::job::PodGroupSpec;
 use crate::name::Name;
 use crate::node::NodeSpec;
@@ -42,6 +43,15 @@ pub enum Event {
     Quota(QuotaSpec),
     /// A ResourceQuota is gone.
     QuotaGone {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+    },
+    /// A PodDisruptionBudget is new, or its spec or status has changed.
+    Budget(BudgetSpec),
+    /// A PodDisruptionBudget is gone.
+    BudgetGone {
         /// Its namespace.
         namespace: Name,
         /// Its name.

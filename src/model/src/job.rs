@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Aim;
 use crate::ids::{QueueId, TaskId};
 use crate::name::Name;
 use crate::resources::{Amounts, Resources};
@@ -78,6 +79,8 @@ pub struct PodGroupSpec {
     /// How long its user says that it runs, in milliseconds.
     #[serde(default)]
     pub estimate_ms: Option<i64>,
+    /// How many of its pods have to stay when some are moved out of a revocable zone.
+    pub stays: Option<Aim>,
 }
 
 impl Default for PodGroupSpec {
@@ -101,6 +104,7 @@ impl Default for PodGroupSpec {
             weight: 1,
             preemptable: None,
             estimate_ms: None,
+            stays: None,
         }
     }
 }

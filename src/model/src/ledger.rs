@@ -59,6 +59,7 @@ impl ClusterState {
         }
         if task.status == TaskStatus::Releasing {
             self.room_version += 1; // others may wait for what it will leave
+            self.releasing.insert(id);
         }
         if let Some(node) = task.node.and_then(|node| self.nodes.get_mut(node)) {
             charge_node(&mut node.books, id, task, shape);
@@ -96,6 +97,9 @@ impl ClusterState {
         let shape = self.shapes.get(task.shape);
         if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {
             self.reserved.remove(&id);
+        }
+        if task.status == TaskStatus::Releasing {
+            self.releasing.remove(&id);
         }
         if let Some(node) = task.node.and_then(|node| self.nodes.get_mut(node)) {
             uncharge_node(&mut node.books, id, task, shape);

@@ -6,6 +6,7 @@
 
 pub mod apply;
 mod apply_objects;
+pub mod budget;
 pub mod check;
 pub mod devices;
 pub mod event;
@@ -32,6 +33,7 @@ pub mod task;
 pub mod task_status;
 pub mod time;
 
+pub use budget::{Budget, BudgetSpec};
 pub use event::{Event, Problem, QuotaSpec};
 pub use ids::{JobId, NodeId, QueueId, ShapeId, TaskId};
 pub use job::{Job, JobPhase, PodGroupSpec};

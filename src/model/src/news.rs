@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::apply::status_of;
+use crate::budget::BudgetSpec;
 use crate::event::Event;
 use crate::ids::TaskId;
 use crate::job::PodGroupSpec;
@@ -33,6 +34,8 @@ impl ClusterState {
             Event::Queue(spec) => self.find_queue(&spec.name).is_some_and(|id| self.queue(id).spec == *spec),
             Event::PriorityClass(class) => self.priority_classes.get(&class.name) == Some(class),
             Event::Quota(quota) => self.quotas.get(&(quota.namespace.clone(), quota.name.clone())) == Some(quota),
+            Event::Budget(budget) => return self.budget_news(budget),
+            Event::BudgetGone { namespace, name } => !self.budgets.contains_key(&(namespace.clone(), name.clone())),
             Event::PodGone(uid) => self.find_task(uid).is_none(),
             Event::PodGroupGone { namespace, name } => self.find_job(namespace, name).is_none(),
             Event::NodeGone(name) => self.find_node(name).is_none(),
@@ -56,15 +59,24 @@ impl ClusterState {
             && task.gates as usize == pod.gates.len()
             && task.phase == pod.phase
             && task.group == pod.group;
+        let same_rest = task.nominated == pod.nominated
+            && task.deleting == pod.deleting
+            && (pod.scheduled_at.is_none() || task.scheduled_at == pod.scheduled_at)
+            && (pod.started.is_none() || task.started == pod.started)
+            && (pod.attained_ms.is_none() || task.attained_ms == pod.attained_ms);
         match same {
-            true if task.nominated == pod.nominated
-                && (pod.started.is_none() || task.started == pod.started)
-                && (pod.attained_ms.is_none() || task.attained_ms == pod.attained_ms) =>
-            {
-                News::Nothing
-            }
+            true if same_rest => News::Nothing,
             true => News::Quiet,
             false => News::Something,
+        }
+    }
+
+    /// A budget that allows no more than before, or is new, only protects.
+    fn budget_news(&self, budget: &BudgetSpec) -> News {
+        match self.budgets.get(&(budget.namespace.clone(), budget.name.clone())).map(|known| &known.spec) {
+            Some(known) if known == budget => News::Nothing,
+            Some(known) if known.selector != budget.selector || known.allowed < budget.allowed => News::Something,
+            _ => News::Quiet,
         }
     }
 

@@ -44,6 +44,10 @@ pub struct PodShape {
     pub never_preempts: bool,
     /// Its PriorityClass, empty if none: some are protected by name.
     pub priority_class: Name,
+    /// How long after it was given its node it is not evicted, in milliseconds (`volcano.sh/cooldown-time`); 0 if none.
+    pub cooldown_ms: i64,
+    /// Whether it may run on nodes that are revocable at some hours (`volcano.sh/revocable-zone`).
+    pub revocable: bool,
 }
 
 /// A port on a node's own address.
@@ -114,6 +118,9 @@ pub struct PodSpec {
     /// For how long those ran whose work it goes on with, in milliseconds; `None` if nobody says.
     #[serde(default)]
     pub attained_ms: Option<i64>,
+    /// When it was given its node (`PodScheduled` turned true).
+    #[serde(default)]
+    pub scheduled_at: Option<Time>,
 }
 
 impl PodSpec {

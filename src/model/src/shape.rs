@@ -89,6 +89,11 @@ impl Shapes {
         &self.table[id]
     }
 
+    /// The shapes in use, by id.
+    pub fn iter(&self) -> impl Iterator<Item = &Shape> {
+        self.table.iter().map(|(_, shape)| shape)
+    }
+
     /// How many distinct shapes are in use.
     pub fn len(&self) -> usize {
         self.table.len()

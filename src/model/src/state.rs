@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::budget::Budget;
 use crate::event::QuotaSpec;
 use crate::ids::{IdVec, JobId, Lookup, NodeId, QueueId, ShapeId, Slab, TaskId};
 use crate::job::{Job, JobPhase};
@@ -17,6 +18,7 @@ use crate::queue::Queue;
 use crate::resources::{ResourceNames, Resources};
 use crate::shape::{Shape, Shapes};
 use crate::task::Task;
+use crate::task_status::TaskStatus;
 use crate::time::Time;
 
 /// The state of one cluster.
@@ -41,6 +43,7 @@ pub struct ClusterState {
     pub(crate) homeless: BTreeMap<Name, BTreeSet<TaskId>>,
     pub(crate) priority_classes: PriorityClasses,
     pub(crate) quotas: BTreeMap<(Name, Name), QuotaSpec>,
+    pub(crate) budgets: BTreeMap<(Name, Name), Budget>,
     pub(crate) totals: Totals,
     /// Nodes in tie order.
     pub(crate) node_order: Vec<NodeId>,
@@ -53,6 +56,10 @@ pub struct ClusterState {
     pub(crate) unplaceable_jobs: BTreeSet<JobId>,
     /// Tasks that only this session knows to be placed.
     pub(crate) reserved: BTreeSet<TaskId>,
+    /// Tasks for which a node has been nominated.
+    pub(crate) nominees: BTreeSet<TaskId>,
+    /// Tasks that terminate.
+    pub(crate) releasing: BTreeSet<TaskId>,
     /// Jobs whose books have moved since the last [`ClusterState::take_changed_jobs`].
     pub(crate) changed_jobs: BTreeSet<JobId>,
     pub(crate) journal: Vec<Change>,
@@ -173,6 +180,11 @@ impl ClusterState {
         self.shapes.get(id)
     }
 
+    /// The shapes in use, by id.
+    pub fn shapes(&self) -> impl Iterator<Item = &Shape> {
+        self.shapes.iter()
+    }
+
     /// How many distinct shapes there are.
     pub fn n_shapes(&self) -> usize {
         self.shapes.len()
@@ -283,10 +295,22 @@ impl ClusterState {
         changed.into_iter().filter(|job| self.jobs.get(*job).is_some()).collect()
     }
 
-    /// Notes which node a waiting task will get; it is looked at first from now on. The pod says so itself once the
-    /// nomination has been written.
-    pub fn nominate(&mut self, task: TaskId, node: NodeId) {
-        self.tasks[task].nominated = Some(self.nodes[node].spec.name.clone());
+    /// Tasks that wait for a node that has been nominated for them, by id.
+    pub fn nominees(&self) -> impl Iterator<Item = TaskId> {
+        let waits = |task: &TaskId| self.tasks[*task].status == TaskStatus::Pending;
+        self.nominees.iter().copied().filter(waits)
+    }
+
+    /// Notes which tasks wait for which nodes; others wait for none any more. The pods say so themselves once it has
+    /// been written.
+    pub fn set_nominations(&mut self, nominations: &[(TaskId, NodeId)]) {
+        for task in std::mem::take(&mut self.nominees) {
+            self.tasks[task].nominated = None;
+        }
+        for &(task, node) in nominations {
+            self.tasks[task].nominated = Some(self.nodes[node].spec.name.clone());
+            self.nominees.insert(task);
+        }
     }
 
     /// Sets the phase of a job.

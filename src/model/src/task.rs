@@ -46,6 +46,10 @@ pub struct Task {
     pub started: Option<Time>,
     /// For how long those ran whose work it goes on with, in milliseconds; `None`: nobody says, and it has no job yet.
     pub attained_ms: Option<i64>,
+    /// Whether its pod was reported as being deleted.
+    pub deleting: bool,
+    /// When its pod was given its node, as the API says.
+    pub scheduled_at: Option<Time>,
     /// Bind attempts refused so far.
     pub refusals: u32,
     /// Not to be tried before this time.

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ResourceQuota};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::serde::de::DeserializeOwned;
 use krafla_api::crds::{PodGroup, Queue};
@@ -48,6 +49,7 @@ pub(crate) async fn everything(client: &Client) -> Result<(), String> {
         left += all_of::<Pod>(client).await?;
         left += all_of::<PodGroup>(client).await?;
         left += all_of::<ResourceQuota>(client).await?;
+        left += all_of::<PodDisruptionBudget>(client).await?;
         left += whole::<Queue>(client, |_| true).await?;
         left += whole::<Node>(client, |_| true).await?;
         left += whole::<PriorityClass>(client, |name| !name.starts_with("system-")).await?;

@@ -19,13 +19,8 @@ pub(crate) fn broken(world: &World, report: &CycleReport) -> Vec<String> {
     for found in discrepancies(cluster).into_iter().chain(report.healed.iter().cloned()) {
         broken.push(format!("I3: {found}"));
     }
-    for decision in &report.decisions {
-        if let Decision::Evict(task, certificate) = decision
-            && (certificate.beneficiary.is_empty() || certificate.node.is_empty())
-        {
-            broken.push(format!("I4: {} was evicted for nobody", cluster.task_label(*task)));
-        }
-    }
+    let plugins = world.engine().configuration().plugins();
+    broken.extend(krafla_certificates::broken(cluster, plugins, &report.decisions));
     broken.extend(unexplained(world));
     broken
 }

@@ -23,14 +23,14 @@ const FORBIDDEN_IN_CORE: [(&str, &str); 12] = [
 ];
 
 /// Of our own crates, those that each may name. Arrows go down only.
-const MAY_NAME: [(&str, &[&str]); 11] = [
+const MAY_NAME: [(&str, &[&str]); 12] = [
     ("krafla-model", &[]),
     ("krafla-framework", &["krafla-model"]),
     ("krafla-api", &["krafla-model"]),
     ("krafla-engine", &["krafla-model", "krafla-framework"]),
     ("krafla-actions", &["krafla-model", "krafla-framework"]),
     ("krafla-plugins", &["krafla-model", "krafla-framework"]),
-    ("krafla-simulator", &["krafla-model", "krafla-framework", "krafla-engine", "krafla-api"]),
+    ("krafla-simulator", &["krafla-model", "krafla-framework", "krafla-engine", "krafla-api", "krafla-certificates"]),
     ("krafla-cluster", &["krafla-model", "krafla-framework", "krafla-engine", "krafla-api"]),
     ("krafla-sandbox", &["krafla-api"]),
     (
@@ -46,6 +46,7 @@ const MAY_NAME: [(&str, &[&str]); 11] = [
         ],
     ),
     ("krafla-testkit", &["krafla-model", "krafla-framework"]),
+    ("krafla-certificates", &["krafla-model", "krafla-framework"]),
 ];
 
 struct Graph {

@@ -365,6 +365,13 @@ impl JobScene {
         self.pods(n, asks, |pod| pod.phase = PodPhase::Succeeded)
     }
 
+    /// Anything else of each of the pods named so far.
+    #[must_use]
+    pub fn each(mut self, edit: impl Fn(&mut PodSpec)) -> Self {
+        self.pods.iter_mut().for_each(edit);
+        self
+    }
+
     fn pods(mut self, n: u32, asks: &str, edit: impl Fn(&mut PodSpec)) -> Self {
         let shape = Arc::new(PodShape { request: amounts(asks), ..self.shape.clone() });
         for _ in 0..n {
@@ -383,6 +390,7 @@ impl JobScene {
                 deleting: false,
                 started: None,
                 attained_ms: None,
+                scheduled_at: None,
             };
             edit(&mut pod);
             self.pods.push(pod);

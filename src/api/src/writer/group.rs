@@ -2,15 +2,21 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use krafla_model::PodGroupSpec;
+use krafla_model::budget::Aim;
 use krafla_model::subgroup::{NetworkTopology, SubGroupPolicy, TopologyMode};
 
-use super::{amounts, annotations, label_requirement, list, text, time};
+use super::{amounts, annotations, label_requirement, list, share, text, time};
 use crate::crds::{PodGroup, PodGroupFields, PodGroupStatusFields, SubGroupFields, TopologyFields};
 use crate::keys;
 
 /// Writes a PodGroup.
 pub fn pod_group(group: &PodGroupSpec) -> PodGroup {
     let roles = group.min_task_member.iter().map(|(role, min)| (role.to_string(), i64::from(*min)));
+    let (min_available, max_unavailable) = match group.stays {
+        Some(Aim::MinAvailable(least)) => (Some(share(least)), None),
+        Some(Aim::MaxUnavailable(most)) => (None, Some(share(most))),
+        None => (None, None),
+    };
     PodGroup {
         metadata: ObjectMeta {
             name: text(&group.name),
@@ -22,6 +28,8 @@ pub fn pod_group(group: &PodGroupSpec) -> PodGroup {
                 (keys::WEIGHT, (group.weight != 1).then(|| group.weight.to_string())),
                 (keys::ESTIMATE, group.estimate_ms.map(|ms| format!("{ms}ms"))),
                 (keys::PREEMPTABLE, group.preemptable.map(|may| may.to_string())),
+                (keys::JDB_MIN_AVAILABLE, min_available),
+                (keys::JDB_MAX_UNAVAILABLE, max_unavailable),
             ]),
             ..ObjectMeta::default()
         },

@@ -11,6 +11,7 @@
 //! A written object may still lack what an API server insists upon and scheduling does not depend on, such as an image:
 //! that is for whoever sends it.
 
+mod budget;
 mod group;
 mod node;
 mod pod;
@@ -24,10 +25,12 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use k8s_openapi::jiff::Timestamp;
+use krafla_model::budget::Share;
 use krafla_model::labels::{Labels, Requirement, Test};
 use krafla_model::resources::unit_of;
 use krafla_model::{Amounts, Name, Time, quantity};
 
+pub use budget::budget;
 pub use group::pod_group;
 pub use node::node;
 pub use pod::pod;
@@ -59,6 +62,14 @@ fn amounts(amounts: &Amounts) -> ResourceList {
 /// The same, missing if there is none.
 fn some_amounts(given: &Amounts) -> Option<ResourceList> {
     Some(amounts(given)).filter(|list| !list.is_empty())
+}
+
+/// `3` or `30%`.
+fn share(share: Share) -> String {
+    match share {
+        Share::Count(n) => n.to_string(),
+        Share::Percent(percent) => format!("{percent}%"),
+    }
 }
 
 /// None for times that a calendar does not have.

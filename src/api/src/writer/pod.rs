@@ -6,7 +6,7 @@ use krafla_model::labels::{NodeSelectorTerm, Test};
 use krafla_model::pod::HostPort;
 use krafla_model::resources::GPU_NAME;
 use krafla_model::taints::{Effect, Match, Toleration};
-use krafla_model::{Amounts, Name, PodPhase, PodShape, PodSpec};
+use krafla_model::{Amounts, Name, PodPhase, PodShape, PodSpec, Time};
 
 use super::{amounts, annotations, condition, list, map, text, time};
 use crate::keys;
@@ -27,6 +27,8 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
                 (keys::TASK_SPEC, text(&shape.role)),
                 (keys::PREEMPTABLE, shape.protected.then(|| "false".to_owned())),
                 (keys::ATTAINED, pod.attained_ms.map(seconds)),
+                (keys::COOLDOWN_TIME, (shape.cooldown_ms > 0).then(|| format!("{}ms", shape.cooldown_ms))),
+                (keys::REVOCABLE_ZONE, shape.revocable.then(|| "*".to_owned())),
                 (keys::GPU_MILLI, (shape.gpu_share_milli > 0).then(|| shape.gpu_share_milli.to_string())),
             ]),
             ..ObjectMeta::default()
@@ -49,6 +51,7 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
             phase: Some(phase(pod.phase).to_owned()),
             start_time: pod.started.and_then(time),
             nominated_node_name: pod.nominated.as_ref().and_then(text),
+            conditions: pod.scheduled_at.map(|at| vec![scheduled(at)]),
             ..core::PodStatus::default()
         }),
     }
@@ -58,6 +61,16 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
 fn seconds(ms: i64) -> String {
     let ms = ms.max(0);
     if ms % 1_000 == 0 { (ms / 1_000).to_string() } else { format!("{}.{:03}", ms / 1_000, ms % 1_000) }
+}
+
+/// The condition that says when a pod was given its node.
+fn scheduled(at: Time) -> core::PodCondition {
+    core::PodCondition {
+        type_: "PodScheduled".to_owned(),
+        status: "True".to_owned(),
+        last_transition_time: time(at),
+        ..core::PodCondition::default()
+    }
 }
 
 fn phase(phase: PodPhase) -> &'static str {

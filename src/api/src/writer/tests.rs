@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use krafla_model::budget::{Aim, BudgetSpec, Share};
 use krafla_model::job::JobPhase;
 use krafla_model::labels::{NodeSelectorTerm, Selector};
 use krafla_model::pod::HostPort;
@@ -91,12 +92,21 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
     (
         (name(), labels(), some_of(OF_PODS, 1), perhaps(), labels()),
         (option::of(vec(term(0), 0..3)), vec((1..=100, term(1)), 0..3), vec(a_toleration(), 0..3)),
-        (ports, images, share, any::<bool>(), any::<bool>(), perhaps()),
+        (ports, images, share, any::<bool>(), any::<bool>(), perhaps(), 0..10_000_000_i64, any::<bool>()),
     )
         .prop_map(|(own, places, rest)| {
             let (namespace, labels, mut request, role, node_selector) = own;
             let (required_affinity, preferred_affinity, tolerations) = places;
-            let (host_ports, images, gpu_share_milli, protected, never_preempts, priority_class) = rest;
+            let (
+                host_ports,
+                images,
+                gpu_share_milli,
+                protected,
+                never_preempts,
+                priority_class,
+                cooldown_ms,
+                revocable,
+            ) = rest;
             if gpu_share_milli > 0 {
                 request.set_amount(&GPU_NAME.into(), i64::from(gpu_share_milli));
             }
@@ -115,6 +125,8 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
                 protected,
                 never_preempts,
                 priority_class,
+                cooldown_ms,
+                revocable,
             }
         })
 }
@@ -124,9 +136,9 @@ fn a_pod() -> impl Strategy<Value = PodSpec> {
     (
         (name(), name(), option::of(name()), a_shape(), seconds(), any::<i32>()),
         (vec(name(), 0..3), option::of(name()), option::of(name()), select(phases.to_vec()), any::<bool>()),
-        (option::of(seconds()), option::of(0..1_000_000_000_i64)),
+        (option::of(seconds()), option::of(0..1_000_000_000_i64), option::of(seconds())),
     )
-        .prop_map(|(own, place, (started, attained_ms))| {
+        .prop_map(|(own, place, (started, attained_ms, scheduled_at))| {
             let (uid, name, group, shape, created, priority) = own;
             let (gates, node, nominated, phase, deleting) = place;
             PodSpec {
@@ -143,8 +155,24 @@ fn a_pod() -> impl Strategy<Value = PodSpec> {
                 deleting,
                 started,
                 attained_ms,
+                scheduled_at,
             }
         })
+}
+
+fn an_aim() -> impl Strategy<Value = Aim> {
+    let share = || prop_oneof![(0..=1_000_u32).prop_map(Share::Count), (0..=200_u32).prop_map(Share::Percent)];
+    prop_oneof![share().prop_map(Aim::MinAvailable), share().prop_map(Aim::MaxUnavailable)]
+}
+
+fn a_budget() -> impl Strategy<Value = BudgetSpec> {
+    let selector = vec(requirement(label_test()), 0..3).prop_map(Selector);
+    let status = (0..100_u32, btree_set(name(), 0..3)).prop_map(|(allowed, pods)| (Some(allowed), pods));
+    let status = prop_oneof![Just((None, Default::default())), status];
+    (name(), name(), selector, an_aim(), status).prop_map(|(namespace, name, selector, aim, (allowed, disrupted))| {
+        let disrupted = disrupted.into_iter().collect();
+        BudgetSpec { namespace, name, selector: Some(selector), aim: Some(aim), allowed, disrupted }
+    })
 }
 
 fn a_topology() -> impl Strategy<Value = NetworkTopology> {
@@ -182,12 +210,18 @@ fn a_group() -> impl Strategy<Value = PodGroupSpec> {
     (
         (name(), name(), name(), name(), seconds(), perhaps(), any::<u32>(), roles),
         (option::of(some_of(OF_QUOTAS, 0)), option::of(a_topology()), vec(a_sub_group(), 0..3), select(phases)),
-        (option::of(1..1_000_000_000_i64), 1..=u32::MAX, option::of(any::<bool>()), option::of(0..1_000_000_000_i64)),
+        (
+            option::of(1..1_000_000_000_i64),
+            1..=u32::MAX,
+            option::of(any::<bool>()),
+            option::of(0..1_000_000_000_i64),
+            option::of(an_aim()),
+        ),
     )
         .prop_map(|(own, wants, rest)| {
             let (uid, namespace, name, queue, created, priority_class, min_member, min_task_member) = own;
             let (min_resources, topology, sub_groups, phase) = wants;
-            let (sla_waiting_ms, weight, preemptable, estimate_ms) = rest;
+            let (sla_waiting_ms, weight, preemptable, estimate_ms, stays) = rest;
             PodGroupSpec {
                 uid,
                 namespace,
@@ -206,6 +240,7 @@ fn a_group() -> impl Strategy<Value = PodGroupSpec> {
                 weight,
                 preemptable,
                 estimate_ms,
+                stays,
             }
         })
 }
@@ -295,6 +330,11 @@ proptest! {
     fn priority_classes_come_back(name in name(), value in any::<i32>(), global_default in any::<bool>(), preempts in any::<bool>()) {
         let spec = PriorityClassSpec { name, value, global_default, preempts };
         prop_assert_eq!(Converter::new().priority_class(&sent(priority_class(&spec))), (Some(spec), vec![]));
+    }
+
+    #[test]
+    fn budgets_come_back(spec in a_budget()) {
+        prop_assert_eq!(Converter::new().budget(&sent(budget(&spec))), (Some(spec), vec![]));
     }
 
     #[test]

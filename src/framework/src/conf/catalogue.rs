@@ -77,6 +77,8 @@ pub enum ArgumentKind {
     Text,
     /// A positive duration as Go writes it: `90s`, `1h30m`.
     Duration,
+    /// A window that comes back every day: `22:00-06:00`.
+    DailyWindow,
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// Anything, also lists and mappings; the plugin reads it itself.

@@ -9,6 +9,7 @@ use super::names::{shown, suggest};
 use super::reader::Reader;
 use super::switches::switch;
 use super::tree::{Entry, Node, Tree};
+use super::window::DailyWindow;
 
 /// Whose arguments they are.
 #[derive(Clone, Copy)]
@@ -121,6 +122,7 @@ fn value(reader: &Reader<'_>, node: &Node, kind: ArgumentKind) -> Result<Value, 
         ArgumentKind::Text => text(reader, node).map(|text| Value::Text(text.to_owned())),
         ArgumentKind::OneOf(words) => one_of(reader, node, words),
         ArgumentKind::Duration => duration(node),
+        ArgumentKind::DailyWindow => daily_window(node),
     }
 }
 
@@ -209,6 +211,13 @@ fn duration(node: &Node) -> Result<Value, Wrong> {
             wrong(wanted, "without a unit", format!("write a unit: `{value}s` for seconds"))
         }
         _ => wrong(wanted, "not a duration", "write it with units, such as `90s` or `1h30m`"),
+    }
+}
+
+fn daily_window(node: &Node) -> Result<Value, Wrong> {
+    match &node.tree {
+        Tree::Text(text) if DailyWindow::parse(text).is_some() => Ok(Value::Text(text.clone())),
+        _ => wrong("has to be a window of the day", "not a window", "write it as `22:00-06:00`"),
     }
 }
 

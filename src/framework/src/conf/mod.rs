@@ -25,6 +25,7 @@ mod reader;
 pub mod switches;
 mod tiers;
 mod tree;
+pub mod window;
 mod wrapping;
 
 #[cfg(test)]

@@ -38,6 +38,8 @@ pub struct Verdict {
     pub checks: u64,
     /// Cycles that ran.
     pub cycles: u64,
+    /// When each eviction was decided.
+    pub evictions: Vec<Time>,
     /// Everything that was not as it should be, in words; empty if all held.
     pub misses: Vec<String>,
     /// What could not be done as written, in words.
@@ -206,6 +208,7 @@ impl Observer for Watch<'_> {
                     format!("{} bind {} {}", world.now(), cluster.task_label(*task), node.unwrap_or_default())
                 }
                 krafla_framework::Decision::Evict(task, _) => {
+                    self.verdict.evictions.push(world.now());
                     format!("{} evict {}", world.now(), cluster.task_label(*task))
                 }
             });

@@ -129,6 +129,7 @@ impl World {
         let pod = &self.store.pods[index];
         let owner = &self.store.jobs[pod.job];
         if pod.life.controller == Controller::Recreate && !owner.deleted {
+            self.store.awaited_pods.insert(index);
             self.plan(self.now + RECREATE_MS, Happening::Recreate { pod: index });
         } else if owner.goes_with_pods {
             self.forget_group_without_pods(index);
@@ -147,6 +148,9 @@ impl World {
     }
 
     pub(super) fn recreate(&mut self, index: usize) {
+        self.store.awaited_pods.remove(&index);
+        let namespace = self.store.pods[index].spec.namespace().clone();
+        self.touch_budgets(&namespace);
         let old = &self.store.pods[index];
         let owner = old.job;
         if self.store.jobs[owner].deleted {
@@ -249,6 +253,8 @@ impl World {
             Event::QuotaGone { namespace, name } => {
                 self.store.quotas.remove(&(namespace.clone(), name.clone()));
             }
+            Event::Budget(budget) => return self.apply_budget(budget.clone()),
+            Event::BudgetGone { namespace, name } => self.remove_budget(&namespace.clone(), &name.clone()),
             Event::PodGroup(spec) => {
                 if let Some(owner) = self.store.job_named(&spec.namespace, &spec.name) {
                     let job = &mut self.store.jobs[owner];

@@ -53,6 +53,7 @@ impl World {
     pub(super) fn attach(&mut self, index: usize, node: Name) {
         let pod = &mut self.store.pods[index];
         pod.spec.node = Some(node);
+        pod.spec.scheduled_at = Some(self.now);
         pod.bound = Some(self.now);
         let job = &mut self.store.jobs[pod.job];
         job.holding += 1;
@@ -178,7 +179,9 @@ impl World {
             self.save(index);
         }
         self.changes.push((index, PodChange::Gone));
-        let uid = self.store.pods[index].spec.uid.clone();
+        let spec = &self.store.pods[index].spec;
+        let (uid, namespace) = (spec.uid.clone(), spec.namespace().clone());
+        self.touch_budgets(&namespace);
         self.tell(Event::PodGone(uid));
         if was_over {
             self.forget_group_without_pods(index);
@@ -210,6 +213,8 @@ impl World {
 
     /// Tells the scheduler how a pod stands, if it is any of its business.
     pub(super) fn tell_of_pod(&mut self, index: usize) {
+        let namespace = self.store.pods[index].spec.namespace().clone();
+        self.touch_budgets(&namespace);
         let pod = &self.store.pods[index];
         if pod.ours || pod.spec.node.is_some() {
             self.tell(Event::Pod(pod.spec.clone()));

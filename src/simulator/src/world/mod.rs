@@ -5,6 +5,7 @@
 //! then is applied first, then the scheduler is told, and what it decides is carried out, until the instant is quiet.
 
 mod agenda;
+mod budget;
 mod controllers;
 mod faults;
 mod kubelet;
@@ -12,7 +13,7 @@ mod objects;
 mod quota;
 mod store;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use krafla_engine::recording::{Recorder, RecordingError};
@@ -103,6 +104,8 @@ pub struct World {
     store: Store,
     faults: faults::Faults,
     inbox: Vec<Input>,
+    /// Namespaces whose budgets have to be recounted.
+    stale_budgets: BTreeSet<Name>,
     /// Reasons of the Kubernetes events emitted so far, by what they are about.
     emitted: BTreeMap<Subject, Vec<String>>,
     problems: Vec<Problem>,
@@ -127,6 +130,7 @@ impl World {
             store: Store::default(),
             faults: faults::Faults::default(),
             inbox: Vec::new(),
+            stale_budgets: BTreeSet::new(),
             emitted: BTreeMap::new(),
             problems: Vec::new(),
             changes: Vec::new(),
@@ -267,6 +271,7 @@ impl World {
             while let Some(happening) = self.agenda.take(self.now) {
                 self.happen(happening);
             }
+            self.recount_budgets();
             self.tell_observer(observer);
             let inputs = self.arrivals();
             if inputs.is_empty() && self.engine.wakes_at() > self.now {

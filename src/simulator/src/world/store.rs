@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use krafla_model::ids::Lookup;
 use krafla_model::priority::PriorityClassSpec;
 use krafla_model::resources::GPU_NAME;
-use krafla_model::{Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodSpec, QueueSpec, QuotaSpec, Time};
+use krafla_model::{
+    BudgetSpec, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodSpec, QueueSpec, QuotaSpec, Time,
+};
 
 use super::objects::{Life, Submitted};
 
@@ -106,6 +108,11 @@ pub(super) struct Store {
     pub(super) queues: BTreeMap<Name, QueueSpec>,
     pub(super) priority_classes: BTreeMap<Name, PriorityClassSpec>,
     pub(super) quotas: BTreeMap<(Name, Name), QuotaSpec>,
+    pub(super) budgets: BTreeMap<(Name, Name), BudgetSpec>,
+    /// Budgets that came without a status, which is counted here.
+    pub(super) counted_budgets: BTreeSet<(Name, Name)>,
+    /// Pods that are gone and will be made again.
+    pub(super) awaited_pods: BTreeSet<usize>,
     pub(super) n_finished: usize,
     by_uid: Lookup<Name, usize>,
     by_name: Lookup<(Name, Name), usize>,
@@ -188,6 +195,7 @@ impl Store {
             deleting: false,
             started: None,
             attained_ms: plan.attained_ms,
+            scheduled_at: None,
         };
         self.by_uid.insert(spec.uid.clone(), index);
         self.by_name.insert((spec.namespace().clone(), spec.name.clone()), index);
@@ -230,6 +238,8 @@ impl Store {
         let groups = self.jobs.iter().filter_map(|job| job.group.clone()).map(Event::PodGroup);
         let pods = self.pods.iter().filter(|pod| !pod.gone && (pod.ours || pod.spec.node.is_some()));
         let pods = pods.map(|pod| Event::Pod(pod.spec.clone()));
-        classes.chain(queues).chain(nodes).chain(quotas).chain(groups).chain(pods)
+        // After the pods: a status includes those that are known to terminate.
+        let budgets = self.budgets.values().cloned().map(Event::Budget);
+        classes.chain(queues).chain(nodes).chain(quotas).chain(groups).chain(pods).chain(budgets)
     }
 }

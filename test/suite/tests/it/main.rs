@@ -1,6 +1,7 @@
 //! One binary for all of them: linking is what tests cost.
 
 mod engine;
+mod evictions;
 mod journal;
 mod random_runs;
 mod scenarios;

@@ -1,0 +1,223 @@
+//! An independent look at each eviction: whether what its certificate says is so.
+//!
+//! Nothing of the actions is used here, only the books of the cluster after the cycle: who was evicted terminates, who is
+//! to run has been nominated. Checked is that
+//!
+//! - each decision names who gets the room, and those pods wait for exactly those nodes;
+//! - what is nominated on a node fits there once what terminates is gone;
+//! - nobody could be spared: with any one victim back, its node or its queue would be too full;
+//! - between queues: the loser held more than it was due, and the gainer ends below what the loser had;
+//! - protected pods stay, and no gang is left between nothing and its minimum.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use krafla_framework::{Decision, EvictionCertificate, PluginSet, Point};
+use krafla_model::{ClusterState, Limit, NodeId, QueueId, ResourceId, Resources, TaskId, TaskStatus};
+
+/// One decision: victims, and the certificate that they share.
+struct Case<'a> {
+    certificate: &'a EvictionCertificate,
+    victims: Vec<TaskId>,
+}
+
+/// Everything that is wrong with the evictions of a cycle, in words. `cluster` is as the cycle left it.
+pub fn broken(cluster: &ClusterState, plugins: &PluginSet, decisions: &[Decision]) -> Vec<String> {
+    let mut cases: Vec<Case<'_>> = Vec::new();
+    for decision in decisions {
+        let Decision::Evict(victim, certificate) = decision else { continue };
+        let same = |case: &&mut Case<'_>| {
+            (&case.certificate.beneficiary, &case.certificate.placements)
+                == (&certificate.beneficiary, &certificate.placements)
+        };
+        match cases.iter_mut().find(same) {
+            Some(case) => case.victims.push(*victim),
+            None => cases.push(Case { certificate, victims: vec![*victim] }),
+        }
+    }
+    if cases.is_empty() {
+        return Vec::new();
+    }
+    // Each decision is judged as of its time: those after it have not been made.
+    let mut broken = Vec::new();
+    for i in 0..cases.len() {
+        broken.extend(Checker::new(cluster, plugins, &cases[i + 1..]).check(&cases[i]));
+    }
+    broken.extend(Checker::new(cluster, plugins, &[]).broken_gangs(&cases));
+    broken
+}
+
+struct Checker<'a> {
+    cluster: &'a ClusterState,
+    plugins: &'a PluginSet,
+    /// Tasks that wait for a nominated node.
+    nominees: Vec<TaskId>,
+    /// What they ask for, by node.
+    promised: BTreeMap<NodeId, Resources>,
+    /// What runs on, by node, although it terminates: it is evicted by a later decision.
+    not_yet_gone: BTreeMap<NodeId, Resources>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(cluster: &'a ClusterState, plugins: &'a PluginSet, later: &[Case<'_>]) -> Self {
+        let placed_later: BTreeSet<&str> =
+            later.iter().flat_map(|case| &case.certificate.placements).map(|(pod, _)| &*pod.uid).collect();
+        let nominees: Vec<TaskId> =
+            cluster.nominees().filter(|task| !placed_later.contains(&*cluster.task(*task).uid)).collect();
+        let mut promised: BTreeMap<NodeId, Resources> = BTreeMap::new();
+        for &id in &nominees {
+            let nominated = cluster.task(id).nominated.as_deref();
+            if let Some(node) = nominated.and_then(|name| cluster.find_node(name)) {
+                promised.entry(node).or_default().add(&cluster.shape_of(id).request);
+            }
+        }
+        let mut not_yet_gone: BTreeMap<NodeId, Resources> = BTreeMap::new();
+        for victim in later.iter().flat_map(|case| &case.victims) {
+            if let Some(node) = cluster.task(*victim).node() {
+                not_yet_gone.entry(node).or_default().add(&cluster.shape_of(*victim).request);
+            }
+        }
+        Self { cluster, plugins, nominees, promised, not_yet_gone }
+    }
+}
+
+impl Checker<'_> {
+    fn check(&self, case: &Case<'_>) -> Vec<String> {
+        let Case { certificate, victims } = case;
+        let mut wrong = Vec::new();
+        let mut note =
+            |text: String| wrong.push(format!("I4: {} for {}: {text}", certificate.action, certificate.beneficiary));
+        if certificate.placements.is_empty() {
+            note("nobody gets the room".to_owned());
+        }
+        let mut dimensions = BTreeSet::new();
+        for (pod, node) in &certificate.placements {
+            let Some(task) = self.cluster.find_task(&pod.uid) else {
+                note(format!("{} does not exist", pod.name));
+                continue;
+            };
+            dimensions.extend(self.cluster.shape_of(task).request.iter().map(|(id, _)| id));
+            let waits_there = self.cluster.task(task).nominated.as_ref() == Some(node)
+                && self.cluster.task(task).status() == TaskStatus::Pending;
+            if !waits_there {
+                note(format!("{} was not nominated to {node}", pod.name));
+            }
+        }
+        for (pod, node) in &certificate.placements {
+            let Some(node) = self.cluster.find_node(node) else { continue };
+            let left = self.left_on(node);
+            if let Some((id, _)) = left.iter().find(|(id, left)| *left < 0 && dimensions.contains(id)) {
+                let name = self.cluster.names().name(id);
+                note(format!("{} does not fit: {name} would be overdrawn", pod.name));
+            }
+        }
+        for &victim in victims {
+            let label = self.cluster.task_label(victim);
+            let task = self.cluster.task(victim);
+            if task.status() != TaskStatus::Releasing {
+                note(format!("{label} does not terminate"));
+            }
+            if self.cluster.shape_of(victim).spec.protected {
+                note(format!("{label} may not be evicted"));
+            }
+            if self.could_stay(case, victim) {
+                note(format!("{label} could have been spared"));
+            }
+        }
+        if let [gainer, losers @ ..] = certificate.shares.as_slice() {
+            for loser in losers {
+                let beyond_its_due = gainer.after.is_over() && gainer.after.unentitled >= loser.before.unentitled;
+                if !loser.before.is_over() || gainer.after >= loser.before || beyond_its_due {
+                    note(format!(
+                        "{} goes from {} to {}, and takes from {}, which had {}",
+                        gainer.queue, gainer.before, gainer.after, loser.queue, loser.before
+                    ));
+                }
+            }
+        }
+        wrong
+    }
+
+    /// What is free on a node once what terminates is gone and what was nominated runs.
+    fn left_on(&self, node: NodeId) -> Resources {
+        let host = self.cluster.node(node);
+        let mut left = host.allocatable.clone();
+        left.sub(&host.books().used);
+        left.add(&host.books().releasing);
+        for taken in [self.promised.get(&node), self.not_yet_gone.get(&node)].into_iter().flatten() {
+            left.sub(taken);
+        }
+        left
+    }
+
+    /// Whether a victim could run on beside those who got its room.
+    fn could_stay(&self, case: &Case<'_>, victim: TaskId) -> bool {
+        let request = &self.cluster.shape_of(victim).request;
+        let Some(node) = self.cluster.task(victim).node() else { return false };
+        let left = self.left_on(node);
+        let has_room = request.iter().all(|(id, amount)| amount <= left.get(id));
+        let is_alone = self.cluster.shape_of(victim).spec.host_ports.is_empty();
+        has_room && is_alone && !self.is_in_the_way_of_its_queue(case, victim) && !self.goes_with_its_gang(case, victim)
+    }
+
+    /// Whether a queue above both would hold too much with the victim back.
+    fn is_in_the_way_of_its_queue(&self, case: &Case<'_>, victim: TaskId) -> bool {
+        let queue_of = |task: TaskId| self.cluster.job(self.cluster.task(task).job?).queue;
+        let gainer =
+            case.certificate.placements.first().and_then(|(pod, _)| queue_of(self.cluster.find_task(&pod.uid)?));
+        let (Some(gainer), Some(loser)) = (gainer, queue_of(victim)) else { return false };
+        let common: Vec<QueueId> = self
+            .cluster
+            .queue(loser)
+            .path()
+            .iter()
+            .copied()
+            .filter(|id| self.cluster.queue(gainer).path().contains(id))
+            .collect();
+        common.into_iter().any(|id| {
+            let queue = self.cluster.queue(id);
+            let mut holds = queue.held().claimed();
+            holds.add(&self.cluster.shape_of(victim).request);
+            for &task in &self.nominees {
+                if queue_of(task).is_some_and(|own| self.cluster.queue(own).path().contains(&id)) {
+                    holds.add(&self.cluster.shape_of(task).request);
+                }
+            }
+            let due = self.plugins.deserved(id).filter(|_| self.plugins.has(Point::Overused));
+            holds.iter().filter(|(id, _)| *id != ResourceId::PODS).any(|(resource, amount)| {
+                let over_limit = matches!(queue.capability.get(resource), Limit::To(limit) if amount > limit);
+                over_limit || due.as_ref().is_some_and(|due| amount > due.get(resource))
+            })
+        })
+    }
+
+    /// Whether the victim's whole job went, because it could not have run on without some of its members.
+    fn goes_with_its_gang(&self, case: &Case<'_>, victim: TaskId) -> bool {
+        let Some(id) = self.cluster.task(victim).job else { return false };
+        let job = self.cluster.job(id);
+        let others = case.victims.iter().filter(|other| self.cluster.task(**other).job == Some(id)).count();
+        job.n_ready() == 0 && others > 1
+    }
+
+    /// Jobs that these evictions left between nothing and their minimum.
+    fn broken_gangs(&self, cases: &[Case<'_>]) -> Vec<String> {
+        if !self.plugins.has(Point::SubJobReady) {
+            return Vec::new();
+        }
+        let mut lost: BTreeMap<krafla_model::JobId, u32> = BTreeMap::new();
+        for victim in cases.iter().flat_map(|case| &case.victims) {
+            if let Some(job) = self.cluster.task(*victim).job {
+                *lost.entry(job).or_default() += 1;
+            }
+        }
+        let broken = lost.into_iter().filter(|(id, lost)| {
+            let job = self.cluster.job(*id);
+            let left = job.n_ready();
+            left > 0 && left < job.min_available() && left + lost >= job.min_available()
+        });
+        broken
+            .map(|(id, lost)| {
+                format!("I4: {} lost {lost} members and is below its minimum", self.cluster.job_label(id))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,142 @@
+//! Evictions come to rest: on random clusters in which nothing arrives any more and nothing ends, and every evicted pod
+//! is made again, no sequence of sessions evicts for ever. Each certificate on the way is checked.
+//!
+//! A long search: `PROPTEST_CASES=1000000 cargo test --release -p krafla-test-suite --test it evictions`.
+
+use std::fmt::Write;
+
+use krafla_model::Time;
+use krafla_simulator::scenario;
+use krafla_test_suite::registry;
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+struct Job {
+    at: u32,
+    queue: usize,
+    replicas: u32,
+    min: u32,
+    cpu: u32,
+    memory: u32,
+    priority: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Queue {
+    weight: u32,
+    deserved: Option<u32>,
+    capability: Option<u32>,
+    priority: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    nodes: Vec<u32>,
+    queues: Vec<Queue>,
+    jobs: Vec<Job>,
+    plugins: usize,
+    enqueue: bool,
+    grace: u32,
+}
+
+/// The plugins that decide who may go.
+const PLUGINS: [&str; 4] = [
+    "[{name: priority}, {name: gang}, {name: conformance}, {name: proportion}, {name: predicates}]",
+    "[{name: priority}, {name: gang}, {name: conformance}, {name: capacity}, {name: predicates}]",
+    "[{name: gang}, {name: drf}, {name: proportion}, {name: predicates}, {name: nodeorder}]",
+    "[{name: priority}, {name: gang}, {name: drf}, {name: overcommit}, {name: capacity}, {name: predicates}, {name: binpack}]",
+];
+
+fn case() -> impl Strategy<Value = Case> {
+    let queue = (1_u32..4, prop::option::of(0_u32..7), prop::option::weighted(0.2, 2_u32..12), 0_u32..3)
+        .prop_map(|(weight, deserved, capability, priority)| Queue { weight, deserved, capability, priority });
+    let job = (0_u32..20, 0_usize..3, 1_u32..5, 0_u32..5, 1_u32..5, 0_u32..3, 0_usize..3).prop_map(
+        |(at, queue, replicas, min, cpu, memory, priority)| Job {
+            at,
+            queue,
+            replicas,
+            min: min.min(replicas),
+            cpu,
+            memory,
+            priority,
+        },
+    );
+    let grace = prop_oneof![Just(0_u32), Just(3), Just(7)];
+    (
+        prop::collection::vec(2_u32..9, 1..4),
+        prop::collection::vec(queue, 1..4),
+        prop::collection::vec(job, 2..8),
+        0..PLUGINS.len(),
+        any::<bool>(),
+        grace,
+    )
+        .prop_map(|(nodes, queues, jobs, plugins, enqueue, grace)| Case {
+            nodes,
+            queues,
+            jobs,
+            plugins,
+            enqueue,
+            grace,
+        })
+}
+
+fn story(case: &Case) -> String {
+    let mut text = String::new();
+    let actions = match case.enqueue {
+        true => "enqueue, allocate, preempt, reclaim, backfill",
+        false => "allocate, reclaim, preempt, backfill",
+    };
+    let mut line = |indented: &str| {
+        text += indented;
+        text += "\n";
+    };
+    line("scenario: rest");
+    line(&format!("evictGrace: {}s", case.grace));
+    line("until: 400s");
+    line("config: |");
+    line(&format!("  actions: \"{actions}\""));
+    line("  tiers:");
+    line(&format!("  - plugins: {}", PLUGINS[case.plugins]));
+    line("cluster:");
+    line("  priorityClasses: {low: 10, high: 100}");
+    line("  nodes:");
+    for (i, cpu) in case.nodes.iter().enumerate() {
+        line(&format!("  - {{name: n{i}, cpu: {cpu}, memory: {}Gi}}", cpu));
+    }
+    line("  queues:");
+    for (i, queue) in case.queues.iter().enumerate() {
+        let mut keys = format!("name: q{i}, weight: {}, priority: {}", queue.weight, queue.priority);
+        if let Some(cpu) = queue.deserved {
+            let _ = write!(keys, ", deserved: {{cpu: {cpu}, memory: {cpu}Gi}}");
+        }
+        if let Some(cpu) = queue.capability {
+            let _ = write!(keys, ", capability: {{cpu: {}}}", cpu.max(queue.deserved.unwrap_or(0)));
+        }
+        line(&format!("  - {{{keys}}}"));
+    }
+    line("timeline:");
+    let mut jobs: Vec<(usize, &Job)> = case.jobs.iter().enumerate().collect();
+    jobs.sort_by_key(|(i, job)| (job.at, *i));
+    for (i, job) in jobs {
+        let queue = job.queue % case.queues.len();
+        let priority = ["", ", priority: low", ", priority: high"][job.priority];
+        line(&format!(
+            "- {{at: {}s, submit: {{job: j{i}, queue: q{queue}, replicas: {}, minMember: {}, request: {{cpu: {}, memory: {}Gi}}, controller: recreate{priority}}}}}",
+            job.at, job.replicas, job.min, job.cpu, job.memory
+        ));
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn evictions_come_to_rest(case in case()) {
+        let text = story(&case);
+        let verdict = scenario::run(&text, "case.yaml", registry).map_err(|why| TestCaseError::fail(format!("{why}\n{text}")))?;
+        prop_assert!(verdict.passed(), "{}\n{text}", verdict.misses.join("\n"));
+        let late = verdict.evictions.iter().filter(|at| **at > Time(250_000)).count();
+        prop_assert_eq!(late, 0, "{} evictions in all, {:?}\n{}", verdict.evictions.len(), &verdict.evictions[verdict.evictions.len().saturating_sub(12)..], text);
+    }
+}
