@@ -14,6 +14,7 @@ mod drf_properties;
 pub mod gang;
 #[cfg(test)]
 mod gang_properties;
+pub mod las;
 pub mod node;
 pub mod nodegroup;
 pub mod nodeorder;
@@ -25,6 +26,7 @@ pub mod proportion;
 pub mod queue_limits;
 pub mod resourcequota;
 pub mod sla;
+pub mod srsf;
 pub mod tdm;
 #[cfg(test)]
 mod testing;
@@ -47,6 +49,8 @@ pub fn all() -> Vec<PluginBuilder> {
         PluginBuilder { info: overcommit::INFO, build: overcommit::build },
         PluginBuilder { info: resourcequota::INFO, build: resourcequota::build },
         PluginBuilder { info: sla::INFO, build: sla::build },
+        PluginBuilder { info: srsf::INFO, build: srsf::build },
+        PluginBuilder { info: las::INFO, build: las::build },
         PluginBuilder { info: predicates::INFO, build: predicates::build },
         PluginBuilder { info: nodeorder::INFO, build: nodeorder::build },
         PluginBuilder { info: binpack::INFO, build: binpack::build },

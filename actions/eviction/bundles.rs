@@ -92,7 +92,7 @@ impl Beneficiary<'_> {
                 continue;
             }
             if let Some(placements) = self.place_all(&mut statement, tasks) {
-                let evictions = taken.iter().flat_map(|bundle| bundle.tasks.iter().copied()).collect();
+                let evictions = taken.iter().map(|bundle| bundle.tasks.clone()).collect();
                 return Some((Plan { evictions, placements, is_enough: true, placed: 0 }, taken));
             }
         }
@@ -154,7 +154,7 @@ impl Beneficiary<'_> {
                     continue;
                 }
                 let mut fewer = plan.clone();
-                fewer.evictions.retain(|victim| !bundle.tasks.contains(victim));
+                fewer.evictions.retain(|together| *together != bundle.tasks);
                 let placements = match elsewhere {
                     true => self.place_after(session, &fewer.evictions, tasks),
                     false => fewer.replay(session, self).map(|_| fewer.placements.clone()),
@@ -172,11 +172,11 @@ impl Beneficiary<'_> {
     fn place_after(
         &self,
         session: &mut Session<'_>,
-        evictions: &[TaskId],
+        evictions: &[Vec<TaskId>],
         tasks: &[TaskId],
     ) -> Option<Vec<(TaskId, krafla_model::NodeId)>> {
         let mut statement = session.statement();
-        for &victim in evictions {
+        for &victim in evictions.iter().flatten() {
             statement.evict(victim).ok()?;
         }
         self.place_all(&mut statement, tasks)

@@ -1,7 +1,8 @@
 //! Making room by evictions: what `preempt` and `reclaim` have in common.
 //!
 //! For one job: each of its tasks that waits looks for the node where the cheapest set of victims makes room (evict all
-//! who may go, place, give back who was not needed). All of it is only tried. If the job can start with what was promised
+//! who may go, place, give back who was not needed). Who would leave a gang broken goes with all of it or stays, wherever
+//! the plugins let that be. All of it is only tried. If the job can start with what was promised
 //! to its tasks, the plan is looked over once more for victims that can be spared, and committed as one decision.
 
 mod bundles;
@@ -155,7 +156,7 @@ impl Beneficiary<'_> {
     /// Shares of the queues that a plan moves; none within a queue.
     fn shares(&self, cluster: &ClusterState, plan: &Plan) -> Shares {
         let Against::OtherQueues(dues) = self.against else { return Shares::new() };
-        let losers = plan.evictions.iter().filter_map(|task| cluster.job(cluster.task(*task).job?).queue);
+        let losers = plan.evictions.iter().flatten().filter_map(|task| cluster.job(cluster.task(*task).job?).queue);
         let share = |queue: QueueId| (queue, dues.share(queue, &cluster.queue(queue).held().claimed()));
         losers.chain([self.queue]).map(share).collect()
     }

@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_framework::search::SearchLimits;
-use krafla_framework::{Found, Room, Session, Statement, Verdict};
+use krafla_framework::{Found, RelativeShare, Room, Session, Statement, Verdict};
 use krafla_model::{NodeId, Resources, ShapeId, TaskId};
 
-use super::victims::{Cost, candidates, makes_shares_more_equal};
+use super::plan::{Bundle, may_stay};
+use super::victims::{Cost, candidates, is_whole, makes_shares_more_equal, rest_of_gang};
 use super::{Against, Beneficiary};
 
 const ANYWHERE: SearchLimits = SearchLimits { may_start: true, may_wait: true };
@@ -30,6 +31,36 @@ pub(super) fn fits(session: &mut Session<'_>, who: &Beneficiary<'_>, task: TaskI
         && session.verdict(task, node, ANYWHERE).is_ok()
 }
 
+/// Tries to evict a task, and with it, if its gang would be broken, everybody of that. `None` if nobody may go.
+fn take(
+    trial: &mut Statement<'_, '_>,
+    who: &Beneficiary<'_>,
+    task: TaskId,
+    gained: Option<RelativeShare>,
+    victim: TaskId,
+) -> Option<Bundle> {
+    let cluster = trial.session().cluster();
+    // It may have gone with another of its gang.
+    if !cluster.task(victim).status().is_allocated() || !makes_shares_more_equal(cluster, who, gained, victim) {
+        return None;
+    }
+    let job = cluster.task(victim).job?;
+    let mut attempt = trial.nested();
+    attempt.evict(victim).ok()?;
+    let mut bundle = vec![victim];
+    if !matches!(who.against, Against::OwnJob) && !is_whole(attempt.session(), job) {
+        for other in rest_of_gang(attempt.session(), who, task, job)? {
+            if !makes_shares_more_equal(attempt.session().cluster(), who, gained, other) {
+                return None;
+            }
+            attempt.evict(other).ok()?;
+            bundle.push(other);
+        }
+    }
+    attempt.merge();
+    Some(bundle)
+}
+
 impl Search {
     /// Makes room for a task, as cheaply as can be, and promises it. Answers the node, and who was evicted; nothing for a
     /// task that needs no eviction, if it is to be placed only by one.
@@ -39,7 +70,7 @@ impl Search {
         who: &Beneficiary<'_>,
         task: TaskId,
         only_by_eviction: bool,
-    ) -> Option<(NodeId, Vec<TaskId>)> {
+    ) -> Option<(NodeId, Vec<Bundle>)> {
         let now = statement.session_mut();
         if now.plugins().allocatable(now.cluster(), who.queue, task, Room::AfterRelease).is_none()
             && let Found::Node { node, .. } = now.find_node(task, ANYWHERE)
@@ -71,8 +102,12 @@ impl Search {
             if !is_cheapest {
                 continue;
             }
-            for &victim in &victims {
+            for &victim in victims.iter().flatten() {
                 statement.evict(victim).ok()?;
+            }
+            if victims.iter().any(|bundle| bundle.len() > 1) {
+                // Whoever goes elsewhere makes other nodes cheaper, and other shapes fit.
+                self.nodes.clear();
             }
             statement.pipeline(task, node).ok()?;
             return Some((node, victims));
@@ -86,7 +121,7 @@ impl Search {
         who: &Beneficiary<'_>,
         task: TaskId,
         node: NodeId,
-    ) -> Option<(Cost, Vec<TaskId>)> {
+    ) -> Option<(Cost, Vec<Bundle>)> {
         let now = statement.session_mut();
         if let Err(Verdict::Unresolvable(_)) = now.verdict(task, node, ANYWHERE) {
             return None;
@@ -109,29 +144,30 @@ impl Search {
             Against::OtherJobs | Against::OwnJob => None,
         };
         let mut trial = statement.nested();
-        let mut victims = Vec::with_capacity(asked.len());
+        let mut bundles: Vec<Bundle> = Vec::with_capacity(asked.len());
         for victim in asked {
-            if makes_shares_more_equal(trial.session().cluster(), who, gained, victim) {
-                trial.evict(victim).ok()?;
-                victims.push(victim);
-            }
+            bundles.extend(take(&mut trial, who, task, gained, victim));
         }
-        if victims.is_empty() || !fits(trial.session_mut(), who, task, node) {
+        if bundles.is_empty() || !fits(trial.session_mut(), who, task, node) {
             return None;
         }
-        // The dearest are given back first.
-        let mut kept = Vec::with_capacity(victims.len());
-        for victim in victims.into_iter().rev() {
-            trial.reprieve(victim).ok()?;
-            if !fits(trial.session_mut(), who, task, node) {
-                trial.evict(victim).ok()?;
-                kept.push(victim);
+        // The dearest are given back first, but none into a gang that stays broken.
+        let mut kept: Vec<Bundle> = Vec::with_capacity(bundles.len());
+        for bundle in bundles.into_iter().rev() {
+            for &victim in &bundle {
+                trial.reprieve(victim).ok()?;
+            }
+            if !may_stay(trial.session().cluster(), &bundle, &kept) || !fits(trial.session_mut(), who, task, node) {
+                for &victim in &bundle {
+                    trial.evict(victim).ok()?;
+                }
+                kept.push(bundle);
             }
         }
         kept.reverse();
         // What they are worth is asked as they stood: a task that terminates does not run.
         drop(trial);
         let now = statement.session();
-        Some((Cost::of(now.cluster(), now, who, &kept), kept))
+        Some((Cost::of(now.cluster(), now, who, &kept.concat()), kept))
     }
 }

@@ -1,19 +1,21 @@
 //! Who may go, and who goes first.
 //!
-//! Cheapest first: pods that do not run yet, then those of lower priority (queue, job, pod), then as the plugins order
-//! queues to take from, then the larger ones, so that fewer have to go, then those that have run for the shortest time.
+//! Cheapest first: pods that do not run yet, then as the plugins that say who may go order jobs, then those of lower
+//! priority (queue, job, pod), then as the plugins order queues to take from, then the larger ones, so that fewer have to
+//! go, then those that have run for the shortest time.
 
 use std::cmp::Reverse;
 
-use krafla_framework::{Rank, RelativeShare, Session};
+use krafla_framework::{Point, Rank, RelativeShare, Session};
 use krafla_model::resources::ratio;
-use krafla_model::{ClusterState, NodeId, QueueId, Resources, TaskId, TaskStatus, Time};
+use krafla_model::{ClusterState, JobId, NodeId, QueueId, Resources, TaskId, TaskStatus, Time};
 use ordered_float::OrderedFloat;
 
 use super::{Against, Beneficiary};
 
-/// What weighs most against evicting a task: whether it runs, then the priorities of its queue, its job and itself.
-type Standing = (bool, i32, i32, i32);
+/// What weighs most against evicting a task: whether it runs, the place of its job among those to take from, then the
+/// priorities of its queue, its job and itself.
+type Standing = (bool, Rank, i32, i32, i32);
 
 /// What an eviction costs; smaller goes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +40,7 @@ impl Cost {
     pub(crate) fn of(cluster: &ClusterState, session: &Session<'_>, who: &Beneficiary<'_>, victims: &[TaskId]) -> Self {
         let weigh = |task: &TaskId| {
             let queue = queue_of(cluster, *task);
-            (standing(cluster, who, *task), queue_rank(session, who, queue))
+            (standing(session, who, *task), queue_rank(session, who, queue))
         };
         let run = |task: &TaskId| match cluster.task(*task).status() {
             TaskStatus::Running => (cluster.now().0 - cluster.task(*task).created.0).max(0),
@@ -65,7 +67,7 @@ pub(crate) fn candidates(session: &Session<'_>, who: &Beneficiary<'_>, task: Tas
         .filter(|&victim| may_be_asked(cluster, who, task, victim))
         .map(|victim| {
             let worth = Worth {
-                standing: standing(cluster, who, victim),
+                standing: standing(session, who, victim),
                 queue: queue_rank(session, who, queue_of(cluster, victim)),
                 size: Reverse(size(&cluster.shape_of(victim).request, request)),
                 made: Reverse(cluster.task(victim).created),
@@ -77,14 +79,40 @@ pub(crate) fn candidates(session: &Session<'_>, who: &Beneficiary<'_>, task: Tas
         return Vec::new();
     }
     ranked.sort_unstable();
-    let asked: Vec<TaskId> = ranked.into_iter().map(|(_, victim)| victim).collect();
-    let plugins = session.plugins();
+    agreed(session, who, task, ranked.into_iter().map(|(_, victim)| victim).collect())
+}
+
+/// Who of `asked` the plugins let go, in the same order.
+fn agreed(session: &Session<'_>, who: &Beneficiary<'_>, task: TaskId, asked: Vec<TaskId>) -> Vec<TaskId> {
+    let (plugins, cluster) = (session.plugins(), session.cluster());
     let mut agreed = match who.against {
         Against::OtherJobs | Against::OwnJob => plugins.preemptable(cluster, task, &asked),
         Against::OtherQueues(_) => plugins.reclaimable(cluster, task, &asked),
     };
     agreed.sort_unstable();
     asked.into_iter().filter(|victim| agreed.binary_search(victim).is_ok()).collect()
+}
+
+/// Everybody of a job that still has a node, wherever that is: who goes with the one that takes it below its minimum.
+/// `None` if any of them may not go.
+pub(crate) fn rest_of_gang(
+    session: &Session<'_>,
+    who: &Beneficiary<'_>,
+    task: TaskId,
+    job: JobId,
+) -> Option<Vec<TaskId>> {
+    let cluster = session.cluster();
+    let placed = |id: &TaskId| cluster.task(*id).status().is_allocated();
+    let rest: Vec<TaskId> = cluster.job(job).tasks().filter(placed).collect();
+    let may_all_be_asked = rest.iter().all(|&victim| may_be_asked(cluster, who, task, victim));
+    (may_all_be_asked && agreed(session, who, task, rest.clone()).len() == rest.len()).then_some(rest)
+}
+
+/// Whether a job is whole as things stand: it has its minimum, or nobody of it has a node. Without a plugin that knows
+/// gangs every job is.
+pub(crate) fn is_whole(session: &Session<'_>, job: JobId) -> bool {
+    let own = session.cluster().job(job);
+    own.is_ready() || own.counts().sum(TaskStatus::is_allocated) == 0 || !session.plugins().has(Point::JobReady)
 }
 
 /// Whether a task is one that the action takes from at all; the plugins have their say afterwards.
@@ -126,14 +154,19 @@ fn queue_of(cluster: &ClusterState, task: TaskId) -> Option<QueueId> {
     cluster.job(cluster.task(task).job?).queue
 }
 
-fn standing(cluster: &ClusterState, who: &Beneficiary<'_>, task: TaskId) -> Standing {
+fn standing(session: &Session<'_>, who: &Beneficiary<'_>, task: TaskId) -> Standing {
+    let cluster = session.cluster();
     let own = cluster.task(task);
     let queue_priority = match who.against {
         Against::OtherQueues(_) => queue_of(cluster, task).map_or(0, |queue| cluster.queue(queue).spec.priority),
         Against::OtherJobs | Against::OwnJob => 0,
     };
     let job_priority = own.job.map_or(0, |job| cluster.job(job).priority);
-    (own.status() == TaskStatus::Running, queue_priority, job_priority, own.priority)
+    let job_rank = match (who.against, own.job) {
+        (Against::OtherJobs, Some(job)) => session.plugins().victim_job_rank(cluster, job),
+        _ => Rank::default(),
+    };
+    (own.status() == TaskStatus::Running, job_rank, queue_priority, job_priority, own.priority)
 }
 
 fn queue_rank(session: &Session<'_>, who: &Beneficiary<'_>, queue: Option<QueueId>) -> Rank {

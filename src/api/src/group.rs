@@ -111,7 +111,9 @@ impl Converter {
             .and_then(|min| u32::try_from(min).ok())
             .unwrap_or(1);
         let inherited = owner.and_then(|owner| owner.annotations.as_ref()).into_iter().flatten();
-        let inherited = inherited.filter(|(key, _)| key.starts_with("volcano.sh/") || *key == keys::WEIGHT);
+        let inherited = inherited.filter(|(key, _)| {
+            key.starts_with("volcano.sh/") || [keys::WEIGHT, keys::ESTIMATE].contains(&key.as_str())
+        });
         let own = meta.annotations.iter().flatten().filter(|(key, _)| keys::OF_ITS_GROUP.contains(&key.as_str()));
         let annotations: BTreeMap<String, String> =
             inherited.chain(own).map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -182,6 +184,7 @@ impl Converter {
             sla_waiting_ms: sla_waiting_ms(meta, report),
             weight: weight(meta, report),
             preemptable: preemptable(meta, report),
+            estimate_ms: estimate_ms(meta, report),
             stays: stays(meta, report),
         })
     }
@@ -339,6 +342,11 @@ fn sla_waiting_ms(meta: &ObjectMeta, report: &mut Report<'_>) -> Option<i64> {
         Err(why) => report.say(format_args!("{key}: {why}; it is ignored")),
     }
     None
+}
+
+fn estimate_ms(meta: &ObjectMeta, report: &mut Report<'_>) -> Option<i64> {
+    let text = annotation(meta, keys::ESTIMATE)?;
+    parse_duration(text).map_err(|why| report.say(format_args!("{}: {why}; it is ignored", keys::ESTIMATE))).ok()
 }
 
 fn weight(meta: &ObjectMeta, report: &mut Report<'_>) -> u32 {

@@ -62,8 +62,11 @@ pub const WEIGHT: &str = "krafla.io/weight";
 pub const GPU_DEVICES: &str = "krafla.io/gpu-devices";
 /// Krafla's annotation of anything that runs: how long a pod runs in the simulator.
 pub const RUNTIME: &str = "krafla.io/runtime";
-/// Krafla's annotation of anything that runs: how long its user expects a pod to run.
+/// Krafla's annotation of anything that runs, and of a PodGroup: how long its user expects a pod to run. `srsf` goes by it.
 pub const ESTIMATE: &str = "krafla.io/estimate";
+/// Krafla's annotation of a pod, in seconds: for how long those ran whose work it goes on with, as whoever made it again
+/// from a checkpoint knows. `srsf` and `las` go by it.
+pub const ATTAINED: &str = "krafla.io/attained-seconds";
 /// Krafla's annotation of any object: when the simulator submits it.
 pub const SUBMIT_AT: &str = "krafla.io/submit-at";
 
@@ -77,5 +80,5 @@ pub const INDEX_LABELS: [&str; 4] = [
 ];
 
 /// Annotations of a pod that the PodGroup made for it has too.
-pub const OF_ITS_GROUP: [&str; 5] =
-    [PREEMPTABLE, COOLDOWN_TIME, REVOCABLE_ZONE, JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE];
+pub const OF_ITS_GROUP: [&str; 6] =
+    [PREEMPTABLE, ESTIMATE, COOLDOWN_TIME, REVOCABLE_ZONE, JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE];

@@ -32,6 +32,16 @@ use crate::selectors;
 /// Priority of a pod that has none, as in Volcano.
 const DEFAULT_PRIORITY: i32 = 1;
 
+/// `krafla.io/attained-seconds`, in milliseconds.
+fn attained_ms(meta: &ObjectMeta, report: &mut Report<'_>) -> Option<i64> {
+    let text = annotation(meta, keys::ATTAINED)?;
+    let read = parse_duration(&format!("{}s", text.trim())).ok();
+    if read.is_none() {
+        report.say(format_args!("{} is `{}`, not a number of seconds; it is ignored", keys::ATTAINED, shown(text)));
+    }
+    read
+}
+
 /// The PodGroup that a pod names: Volcano's annotations, coscheduling's labels, Kubernetes' own field, in this order.
 pub fn group_of(pod: &core::Pod) -> Option<&str> {
     let meta = &pod.metadata;
@@ -97,6 +107,10 @@ impl Converter {
                 .map(|node| self.names.intern(node)),
             phase: phase(status.and_then(|status| status.phase.as_deref())),
             deleting: pod.metadata.deletion_timestamp.is_some(),
+            started: status
+                .and_then(|status| status.start_time.as_ref())
+                .map(|time| self.time_of(Time(time.0.as_millisecond()))),
+            attained_ms: attained_ms(&pod.metadata, report),
             scheduled_at: status.and_then(scheduled_at).map(|time| self.time_of(time)),
         })
     }

@@ -23,6 +23,7 @@ pub(crate) struct Settings {
     pub(crate) warmup: Option<String>,
     pub(crate) until: Option<String>,
     pub(crate) period: Option<String>,
+    pub(crate) restart_cost: Option<String>,
     pub(crate) compress: Option<f64>,
     pub(crate) limit: Option<usize>,
     pub(crate) report: Option<PathBuf>,

@@ -18,7 +18,7 @@ use krafla_simulator::report::tables;
 use krafla_simulator::trace::error::LoadError;
 use krafla_simulator::trace::options::{Derive, NodeList, Options};
 use krafla_simulator::trace::{self, Source};
-use krafla_simulator::world::Setup;
+use krafla_simulator::world::{Restart, Setup};
 
 use crate::progress::Line;
 use crate::registry::registry;
@@ -55,6 +55,10 @@ pub(crate) struct Arguments {
     /// Longest pause between cycles: `1s`.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     period: Option<String>,
+    /// How long a pod that is made again takes to get back to its checkpoint: `30s`, which is the default. `none`: there
+    /// is no checkpoint, and it begins anew.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    restart_cost: Option<String>,
     /// Divide the times between submissions by this; run times stay.
     #[arg(long, value_name = "FACTOR", allow_hyphen_values = true)]
     compress: Option<f64>,
@@ -112,6 +116,8 @@ Examples:
 
 /// More than any configuration has; the compiler's own limit, which is lower, gives the better message.
 const MOST_BYTES: u64 = 64 << 20;
+/// What a restart costs unless it is said: the Muri artifact reckons with 4 to 46 s, by model.
+const RESTART_COST_MS: i64 = 30_000;
 /// Where the example's page goes.
 const DEFAULT_REPORT: &str = "krafla-report.html";
 
@@ -161,6 +167,7 @@ fn flags(arguments: Arguments) -> Settings {
         warmup: arguments.warmup,
         until: arguments.until,
         period: arguments.period,
+        restart_cost: arguments.restart_cost,
         compress: arguments.compress,
         limit: arguments.limit,
         report: arguments.report,
@@ -275,6 +282,7 @@ fn setup(settings: &Settings) -> anyhow::Result<Setup> {
     let mut setup = Setup { collect_finished: settings.trace.is_some(), ..Setup::default() };
     setup.engine.events = false;
     setup.engine.tie_seed = settings.shuffle_ties;
+    setup.restart = restart(settings.restart_cost.as_deref())?;
     if let Some(period) = &settings.period {
         setup.engine.period_ms = duration(period, "--period")?;
         if setup.engine.period_ms == 0 {
@@ -300,6 +308,15 @@ fn setup(settings: &Settings) -> anyhow::Result<Setup> {
         }
     }
     Ok(setup)
+}
+
+/// What becomes of the work of pods that are made again.
+fn restart(cost: Option<&str>) -> anyhow::Result<Restart> {
+    Ok(match cost {
+        Some("none") => Restart::FromStart,
+        Some(text) => Restart::FromCheckpoint { cost_ms: duration(text, "--restart-cost")? },
+        None => Restart::FromCheckpoint { cost_ms: RESTART_COST_MS },
+    })
 }
 
 fn begin_recording(world: &mut krafla_simulator::world::World, path: &Path) -> anyhow::Result<()> {

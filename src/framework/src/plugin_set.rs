@@ -203,6 +203,15 @@ impl PluginSet {
         self.intersection(Point::Preemptable, |plugin| plugin.preemptable(cluster, preemptor, candidates))
     }
 
+    /// Place of a job among those that `preempt` takes from, in the opinion of the plugins that say who may go.
+    pub fn victim_job_rank(&self, cluster: &ClusterState, job: JobId) -> Rank {
+        let mut rank = Rank::default();
+        for plugin in self.flat(Point::Preemptable) {
+            plugin.victim_job_order(cluster, job, &mut rank);
+        }
+        rank
+    }
+
     /// Who may be evicted for `reclaimer`, of another queue.
     pub fn reclaimable(&self, cluster: &ClusterState, reclaimer: TaskId, candidates: &[TaskId]) -> Vec<TaskId> {
         self.intersection(Point::Reclaimable, |plugin| plugin.reclaimable(cluster, reclaimer, candidates))

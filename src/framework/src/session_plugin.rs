@@ -187,6 +187,10 @@ pub trait SessionPlugin: Send {
         Victims::Abstain
     }
 
+    /// Key of a job among those that `preempt` takes from, where [`preemptable`](Self::preemptable) lets it; smaller goes
+    /// first. First difference over all tiers, then priorities decide.
+    fn victim_job_order(&self, cluster: &ClusterState, job: JobId, rank: &mut Rank) {}
+
     /// Who of `candidates` may be evicted for `reclaimer`, of another queue. Tiered intersection.
     fn reclaimable(&self, cluster: &ClusterState, reclaimer: TaskId, candidates: &[TaskId]) -> Victims {
         Victims::Abstain

@@ -114,6 +114,7 @@ impl ClusterState {
                     task.nominated = spec.nominated.clone();
                 }
                 task.phase = spec.phase;
+                task.attained_ms = spec.attained_ms.or(task.attained_ms);
                 task.deleting = spec.deleting;
                 task.scheduled_at = spec.scheduled_at.or(task.scheduled_at);
                 let group_changed = task.group != spec.group;
@@ -140,6 +141,8 @@ impl ClusterState {
                     devices: Default::default(),
                     nominated: spec.nominated.clone(),
                     phase: spec.phase,
+                    started: None,
+                    attained_ms: spec.attained_ms,
                     deleting: spec.deleting,
                     scheduled_at: spec.scheduled_at,
                     refusals: 0,
@@ -151,6 +154,11 @@ impl ClusterState {
                 id
             }
         };
+        let now = self.now;
+        let task = &mut self.tasks[id];
+        // A pod that runs and does not say since when began when that was first heard of.
+        let heard = (spec.phase == PodPhase::Running).then_some(now);
+        task.started = spec.started.or(task.started).or(heard);
         if spec.nominated.is_some() {
             self.nominees.insert(id);
         }
@@ -218,6 +226,7 @@ impl ClusterState {
             Some(&job) => {
                 self.uncharge(id);
                 self.tasks[id].job = Some(job);
+                self.goes_on(id, job);
                 self.jobs[job].tasks.insert(id);
                 self.charge(id);
             }
@@ -250,6 +259,7 @@ impl ClusterState {
         let Some(id) = self.task_by_uid.remove(uid) else { return };
         self.nominees.remove(&id);
         self.leave_home(id);
+        self.remember_run(id);
         self.leave_group(id);
         self.uncharge(id);
         if let Some(task) = self.tasks.remove(id) {

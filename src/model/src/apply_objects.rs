@@ -145,6 +145,7 @@ impl ClusterState {
                 priority,
                 phase,
                 seen,
+                ran_ms: 0,
                 unplaceable: false,
                 tasks: Default::default(),
                 books: JobBooks::default(),

@@ -76,6 +76,9 @@ pub struct PodGroupSpec {
     pub weight: u32,
     /// `volcano.sh/preemptable` of the PodGroup itself.
     pub preemptable: Option<bool>,
+    /// How long its user says that it runs, in milliseconds.
+    #[serde(default)]
+    pub estimate_ms: Option<i64>,
     /// How many of its pods have to stay when some are moved out of a revocable zone.
     pub stays: Option<Aim>,
 }
@@ -100,6 +103,7 @@ impl Default for PodGroupSpec {
             sla_waiting_ms: None,
             weight: 1,
             preemptable: None,
+            estimate_ms: None,
             stays: None,
         }
     }
@@ -157,6 +161,8 @@ pub struct Job {
     pub phase: JobPhase,
     /// When this scheduler first saw it.
     pub seen: Time,
+    /// The longest that any pod of it had run which is gone; see [`crate::service`].
+    pub(crate) ran_ms: i64,
     pub(crate) unplaceable: bool,
     pub(crate) tasks: BTreeSet<TaskId>,
     pub(crate) books: JobBooks,

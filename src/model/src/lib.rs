@@ -24,6 +24,7 @@ pub mod quantity;
 pub mod queue;
 mod queue_tree;
 pub mod resources;
+pub mod service;
 pub mod shape;
 pub mod state;
 pub mod subgroup;

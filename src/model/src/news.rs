@@ -61,7 +61,9 @@ impl ClusterState {
             && task.group == pod.group;
         let same_rest = task.nominated == pod.nominated
             && task.deleting == pod.deleting
-            && (pod.scheduled_at.is_none() || task.scheduled_at == pod.scheduled_at);
+            && (pod.scheduled_at.is_none() || task.scheduled_at == pod.scheduled_at)
+            && (pod.started.is_none() || task.started == pod.started)
+            && (pod.attained_ms.is_none() || task.attained_ms == pod.attained_ms);
         match same {
             true if same_rest => News::Nothing,
             true => News::Quiet,

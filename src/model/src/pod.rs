@@ -112,6 +112,12 @@ pub struct PodSpec {
     pub phase: PodPhase,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// When it began to run.
+    #[serde(default)]
+    pub started: Option<Time>,
+    /// For how long those ran whose work it goes on with, in milliseconds; `None` if nobody says.
+    #[serde(default)]
+    pub attained_ms: Option<i64>,
     /// When it was given its node (`PodScheduled` turned true).
     #[serde(default)]
     pub scheduled_at: Option<Time>,

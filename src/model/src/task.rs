@@ -42,6 +42,10 @@ pub struct Task {
     pub nominated: Option<Name>,
     /// The phase that its pod reported last.
     pub phase: PodPhase,
+    /// When it began to run, as far as is known.
+    pub started: Option<Time>,
+    /// For how long those ran whose work it goes on with, in milliseconds; `None`: nobody says, and it has no job yet.
+    pub attained_ms: Option<i64>,
     /// Whether its pod was reported as being deleted.
     pub deleting: bool,
     /// When its pod was given its node, as the API says.

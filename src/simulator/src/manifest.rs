@@ -311,19 +311,18 @@ impl Assembler<'_> {
             return None;
         }
         let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+        let life = Life {
+            runtime_ms: hints.runtime_ms,
+            estimate_ms: hints.estimate_ms,
+            grace_ms: grace.map(|seconds| seconds.max(0).saturating_mul(1_000)),
+            controller,
+        };
         Some(Submitted {
             priority: own_priority(pod).then_some(spec.priority),
-            name: spec.name,
-            shape: spec.shape,
             gates: spec.gates,
             node: spec.node,
-            ours: true,
-            life: Life {
-                runtime_ms: hints.runtime_ms,
-                estimate_ms: hints.estimate_ms,
-                grace_ms: grace.map(|seconds| seconds.max(0).saturating_mul(1_000)),
-                controller,
-            },
+            attained_ms: spec.attained_ms,
+            ..Submitted::new(spec.name, spec.shape, life)
         })
     }
 

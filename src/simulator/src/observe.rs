@@ -313,9 +313,8 @@ fn job_record(
     waiting: Option<(String, String, i64)>,
     on_nodes: Vec<String>,
 ) -> JobRecord {
-    let sum = |resource| -> i64 {
-        job.pods.iter().map(|&i| world.pod(i).spec.shape.request.get(resource).unwrap_or(0)).sum()
-    };
+    let pods = || job.pods.iter().filter(|&&i| !world.pod(i).replaced);
+    let sum = |resource| -> i64 { pods().map(|&i| world.pod(i).spec.shape.request.get(resource).unwrap_or(0)).sum() };
     let state = match () {
         () if job.finished.is_some() => JobState::Finished,
         () if job.deleted || (job.alive == 0 && !job.pods.is_empty()) => JobState::Failed,
@@ -327,7 +326,7 @@ fn job_record(
         name: job.name.to_string(),
         queue: queues.binary_search(&job.queue).unwrap_or(0),
         kind: job.kind.clone(),
-        pods: u32::try_from(job.pods.len()).unwrap_or(u32::MAX),
+        pods: u32::try_from(pods().count()).unwrap_or(u32::MAX),
         width: job.min_member,
         cpu_milli: sum("cpu"),
         gpu_milli: sum(GPU_NAME),
@@ -336,6 +335,7 @@ fn job_record(
         finished_ms: job.finished.map(|at| at.0),
         state,
         evictions: job.evictions,
+        lost_gpu: job.lost_gpu,
         waiting,
         on_nodes,
     }

@@ -232,15 +232,7 @@ impl Shapes {
             for k in 0..role.replicas {
                 let name =
                     if several { format!("{}-{}-{k}", job.name, role.name) } else { format!("{}-{k}", job.name) };
-                pods.push(Submitted {
-                    name: name.into(),
-                    shape: Arc::clone(&shape),
-                    priority: None,
-                    gates: Vec::new(),
-                    node: None,
-                    ours: true,
-                    life,
-                });
+                pods.push(Submitted::new(name.into(), Arc::clone(&shape), life));
             }
             for (resource, amount) in shape.request.iter() {
                 let sum =
@@ -257,6 +249,7 @@ impl Shapes {
             priority_class: class,
             min_member: job.min_member,
             min_resources: whole.then_some(minimum),
+            estimate_ms: job.estimate_ms,
             ..PodGroupSpec::default()
         };
         Submission { group, announced: true, joins: false, goes_with_pods: false, pods, kind: String::new() }

@@ -113,6 +113,9 @@ pub struct JobRecord {
     pub state: JobState,
     /// Pods of it that were evicted.
     pub evictions: u32,
+    /// GPU time in which its pods did not get on, since they had been evicted or lost: thousandths of a device times
+    /// milliseconds.
+    pub lost_gpu: i64,
     /// Why it waits, if it does: code, text, since when.
     pub waiting: Option<(String, String, i64)>,
     /// Nodes it has used, in name order; at most 16, then the list is cut.

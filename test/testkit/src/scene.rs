@@ -343,6 +343,22 @@ impl JobScene {
         })
     }
 
+    /// Pods that have run on a node for so long, in milliseconds, as of the time zero.
+    #[must_use]
+    pub fn ran(self, n: u32, asks: &str, node: &str, ms: i64) -> Self {
+        self.pods(n, asks, |pod| {
+            pod.node = Some(node.into());
+            pod.phase = PodPhase::Running;
+            pod.started = Some(Time(-ms));
+        })
+    }
+
+    /// Pods that wait for a node, and go on with work of so long, in milliseconds.
+    #[must_use]
+    pub fn resuming(self, n: u32, asks: &str, ms: i64) -> Self {
+        self.pods(n, asks, |pod| pod.attained_ms = Some(ms))
+    }
+
     /// Pods that terminate on a node; on no node if its name is empty.
     #[must_use]
     pub fn releasing(self, n: u32, asks: &str, node: &str) -> Self {
@@ -384,6 +400,8 @@ impl JobScene {
                 nominated: None,
                 phase: PodPhase::Pending,
                 deleting: false,
+                started: None,
+                attained_ms: None,
                 scheduled_at: None,
             };
             edit(&mut pod);

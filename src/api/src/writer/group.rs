@@ -26,6 +26,7 @@ pub fn pod_group(group: &PodGroupSpec) -> PodGroup {
             annotations: annotations([
                 (keys::SLA_WAITING_TIME, group.sla_waiting_ms.map(|ms| format!("{ms}ms"))),
                 (keys::WEIGHT, (group.weight != 1).then(|| group.weight.to_string())),
+                (keys::ESTIMATE, group.estimate_ms.map(|ms| format!("{ms}ms"))),
                 (keys::PREEMPTABLE, group.preemptable.map(|may| may.to_string())),
                 (keys::JDB_MIN_AVAILABLE, min_available),
                 (keys::JDB_MAX_UNAVAILABLE, max_unavailable),

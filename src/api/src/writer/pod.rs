@@ -26,6 +26,7 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
                 (keys::GROUP_NAME, pod.group.as_ref().map(ToString::to_string)),
                 (keys::TASK_SPEC, text(&shape.role)),
                 (keys::PREEMPTABLE, shape.protected.then(|| "false".to_owned())),
+                (keys::ATTAINED, pod.attained_ms.map(seconds)),
                 (keys::COOLDOWN_TIME, (shape.cooldown_ms > 0).then(|| format!("{}ms", shape.cooldown_ms))),
                 (keys::REVOCABLE_ZONE, shape.revocable.then(|| "*".to_owned())),
                 (keys::GPU_MILLI, (shape.gpu_share_milli > 0).then(|| shape.gpu_share_milli.to_string())),
@@ -48,11 +49,18 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
         }),
         status: Some(core::PodStatus {
             phase: Some(phase(pod.phase).to_owned()),
+            start_time: pod.started.and_then(time),
             nominated_node_name: pod.nominated.as_ref().and_then(text),
             conditions: pod.scheduled_at.map(|at| vec![scheduled(at)]),
             ..core::PodStatus::default()
         }),
     }
+}
+
+/// Milliseconds as seconds, whole ones without a fraction.
+fn seconds(ms: i64) -> String {
+    let ms = ms.max(0);
+    if ms % 1_000 == 0 { (ms / 1_000).to_string() } else { format!("{}.{:03}", ms / 1_000, ms % 1_000) }
 }
 
 /// The condition that says when a pod was given its node.

@@ -136,30 +136,28 @@ fn a_pod() -> impl Strategy<Value = PodSpec> {
     (
         (name(), name(), option::of(name()), a_shape(), seconds(), any::<i32>()),
         (vec(name(), 0..3), option::of(name()), option::of(name()), select(phases.to_vec()), any::<bool>()),
-        option::of(seconds()),
+        (option::of(seconds()), option::of(0..1_000_000_000_i64), option::of(seconds())),
     )
-        .prop_map(
-            |(
-                (uid, name, group, shape, created, priority),
-                (gates, node, nominated, phase, deleting),
+        .prop_map(|(own, place, (started, attained_ms, scheduled_at))| {
+            let (uid, name, group, shape, created, priority) = own;
+            let (gates, node, nominated, phase, deleting) = place;
+            PodSpec {
+                uid,
+                name,
+                group,
+                shape: Arc::new(shape),
+                created,
+                priority,
+                gates,
+                node,
+                nominated,
+                phase,
+                deleting,
+                started,
+                attained_ms,
                 scheduled_at,
-            )| {
-                PodSpec {
-                    uid,
-                    name,
-                    group,
-                    shape: Arc::new(shape),
-                    created,
-                    priority,
-                    gates,
-                    node,
-                    nominated,
-                    phase,
-                    deleting,
-                    scheduled_at,
-                }
-            },
-        )
+            }
+        })
 }
 
 fn an_aim() -> impl Strategy<Value = Aim> {
@@ -212,12 +210,18 @@ fn a_group() -> impl Strategy<Value = PodGroupSpec> {
     (
         (name(), name(), name(), name(), seconds(), perhaps(), any::<u32>(), roles),
         (option::of(some_of(OF_QUOTAS, 0)), option::of(a_topology()), vec(a_sub_group(), 0..3), select(phases)),
-        (option::of(1..1_000_000_000_i64), 1..=u32::MAX, option::of(any::<bool>()), option::of(an_aim())),
+        (
+            option::of(1..1_000_000_000_i64),
+            1..=u32::MAX,
+            option::of(any::<bool>()),
+            option::of(0..1_000_000_000_i64),
+            option::of(an_aim()),
+        ),
     )
         .prop_map(|(own, wants, rest)| {
             let (uid, namespace, name, queue, created, priority_class, min_member, min_task_member) = own;
             let (min_resources, topology, sub_groups, phase) = wants;
-            let (sla_waiting_ms, weight, preemptable, stays) = rest;
+            let (sla_waiting_ms, weight, preemptable, estimate_ms, stays) = rest;
             PodGroupSpec {
                 uid,
                 namespace,
@@ -235,6 +239,7 @@ fn a_group() -> impl Strategy<Value = PodGroupSpec> {
                 sla_waiting_ms,
                 weight,
                 preemptable,
+                estimate_ms,
                 stays,
             }
         })

@@ -150,6 +150,10 @@ fn cards(record: &Record, summary: &Summary) -> Vec<Card> {
     }
     let decided = format!("{} decisions in {} cycles", summary.decisions, summary.cycles);
     cards.push(card("evictions", summary.evictions.to_string(), decided));
+    if summary.evictions > 0 {
+        let hint = "to restarts: work done twice, and getting there".to_owned();
+        cards.push(card("GPU-hours lost", format!("{:.1}", summary.lost_gpu_hours), hint));
+    }
     cards
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::queues::queue_jobs;
-use super::stats::{seconds, serialize_rounded, serialize_rounded_option};
+use super::stats::{gpu_hours, seconds, serialize_rounded, serialize_rounded_option};
 use super::summary::Summary;
 use super::waits::{WidthWaits, waits_by_width};
 use crate::record::{JobRecord, JobState, Record};
@@ -137,6 +137,8 @@ struct Job<'a> {
     #[serde(serialize_with = "serialize_rounded_option")]
     finished_seconds: Option<f64>,
     evictions: u32,
+    #[serde(serialize_with = "serialize_rounded")]
+    lost_gpu_hours: f64,
     nodes: &'a [String],
     reason: Option<Reason<'a>>,
 }
@@ -166,6 +168,7 @@ impl<'a> Job<'a> {
             started_seconds: job.started_ms.map(seconds),
             finished_seconds: job.finished_ms.map(seconds),
             evictions: job.evictions,
+            lost_gpu_hours: gpu_hours(job.lost_gpu),
             nodes: &job.on_nodes,
             reason: job.waiting.as_ref().map(|(code, text, since_ms)| Reason {
                 code,
@@ -213,6 +216,7 @@ mod tests {
     "cycles": 0,
     "decisions": 0,
     "evictions": 0,
+    "lostGpuHours": 0.0,
     "meanWaitSeconds": 10.0,
     "p50WaitSeconds": 10.0,
     "p99WaitSeconds": 10.0,
@@ -275,6 +279,7 @@ mod tests {
       "startedSeconds": 10.0,
       "finishedSeconds": 31.0,
       "evictions": 0,
+      "lostGpuHours": 0.0,
       "nodes": [
         "n0",
         "n1"
@@ -295,6 +300,7 @@ mod tests {
       "startedSeconds": null,
       "finishedSeconds": null,
       "evictions": 0,
+      "lostGpuHours": 0.0,
       "nodes": [],
       "reason": {
         "code": "NoNodeFits",

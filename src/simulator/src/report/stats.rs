@@ -13,6 +13,11 @@ pub(super) const fn number(amount: i64) -> f64 {
     amount as f64
 }
 
+/// GPU time, in thousandths of a device times milliseconds, as hours of one device.
+pub(super) fn gpu_hours(time: i64) -> f64 {
+    number(time) / 3.6e9
+}
+
 /// A length as a float.
 pub(super) fn count(n: usize) -> f64 {
     number(i64::try_from(n).unwrap_or(i64::MAX))

@@ -12,7 +12,7 @@
 
 use serde::Serialize;
 
-use super::stats::{Spread, mean, number, seconds, serialize_rounded};
+use super::stats::{Spread, gpu_hours, mean, number, seconds, serialize_rounded};
 use crate::record::{JobRecord, JobState, Record};
 
 /// Runs shorter than this count as this long in the bounded slowdown.
@@ -39,6 +39,10 @@ pub struct Summary {
     pub decisions: u64,
     /// Evictions decided.
     pub evictions: u64,
+    /// GPU-hours in which pods did not get on, since they or others before them had been evicted or lost: work done
+    /// twice, and the time that a restart takes.
+    #[serde(serialize_with = "serialize_rounded")]
+    pub lost_gpu_hours: f64,
     /// Mean wait.
     #[serde(serialize_with = "serialize_rounded")]
     pub mean_wait_seconds: f64,
@@ -89,6 +93,7 @@ pub fn summarize(record: &Record, warmup: f64) -> Summary {
         cycles: record.cycles,
         decisions: record.decisions,
         evictions: record.evictions,
+        lost_gpu_hours: gpu_hours(record.jobs.iter().fold(0, |sum: i64, job| sum.saturating_add(job.lost_gpu))),
         mean_wait_seconds: waits.mean_seconds(),
         p50_wait_seconds: seconds(waits.percentile_ms(50)),
         p99_wait_seconds: seconds(waits.percentile_ms(99)),

@@ -58,6 +58,10 @@ pub fn headline(record: &Record, summary: &Summary, width: u16) -> String {
         0 => String::new(),
         n => format!("; the first {n} to finish are left out of the averages"),
     };
+    let lost = match summary.evictions {
+        0 => String::new(),
+        _ => format!(", {:.1} GPU-hours lost to restarts", summary.lost_gpu_hours),
+    };
     let lines = [
         record.title.clone(),
         format!(
@@ -65,7 +69,7 @@ pub fn headline(record: &Record, summary: &Summary, width: u16) -> String {
             summary.finished, summary.jobs, summary.pending
         ),
         format!("virtual time {}, makespan {makespan}", point(record.end_ms)),
-        format!("{} cycles, {} decisions, {} evictions", summary.cycles, summary.decisions, summary.evictions),
+        format!("{} cycles, {} decisions, {} evictions{lost}", summary.cycles, summary.decisions, summary.evictions),
     ];
     let lines: Vec<String> = lines.iter().map(|line| clip(line, usize::from(width))).collect();
     format!("{}\n\n{}", lines.join("\n"), finish("", &table, ""))

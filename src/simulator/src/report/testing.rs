@@ -18,6 +18,7 @@ pub(super) fn job(name: &str, width: u32) -> JobRecord {
         finished_ms: None,
         state: JobState::Finished,
         evictions: 0,
+        lost_gpu: 0,
         waiting: None,
         on_nodes: Vec::new(),
     }

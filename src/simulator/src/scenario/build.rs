@@ -16,7 +16,7 @@ use super::format::{
 };
 use super::story::Plan;
 use crate::manifest::{self, SCHEDULER_NAMES};
-use crate::world::{Controller, Fault, Happening, Life, Setup, Submission, Submitted, Verb, set_ready};
+use crate::world::{Controller, Fault, Happening, Life, Restart, Setup, Submission, Submitted, Verb, set_ready};
 
 /// A part of the file that cannot be used: where it is, if that is known, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +70,9 @@ pub(super) fn build(scenario: &Scenario, config_file: Option<(String, String)>) 
     setup.start_latency_ms = duration(&scenario.start_latency, "startLatency")?.unwrap_or(0);
     setup.evict_grace_ms = duration(&scenario.evict_grace, "evictGrace")?.unwrap_or(0);
     builder.evict_grace_ms = setup.evict_grace_ms;
+    if let Some(cost_ms) = duration(&scenario.restart_cost, "restartCost")? {
+        setup.restart = Restart::FromCheckpoint { cost_ms };
+    }
     let own = scenario.config.as_ref().map(|text| ("config".to_owned(), text.value.clone()));
     setup.configuration = own.or(config_file);
     let until = duration(&scenario.until, "until")?.map(Time);
@@ -361,10 +364,14 @@ impl Builder {
         set(&mut spec, "priorityClassName", job.priority.as_ref().map(|class| json!(class)));
         set(&mut spec, "minResources", job.min_resources.as_ref().map(|list| json!(list)));
         set(&mut spec, "networkTopology", job.topology.as_ref().map(network_topology));
+        let mut annotations = job.annotations.clone();
+        if let Some(estimate) = &job.estimate {
+            annotations.insert(krafla_api::keys::ESTIMATE.to_owned(), estimate.clone());
+        }
         let manifest = json!({
             "apiVersion": VOLCANO,
             "kind": "PodGroup",
-            "metadata": { "name": name, "namespace": namespace(job), "annotations": job.annotations, "labels": job.labels },
+            "metadata": { "name": name, "namespace": namespace(job), "annotations": annotations, "labels": job.labels },
             "spec": spec,
         });
         let group = krafla_api::json::pod_group(manifest.clone())?;
@@ -456,13 +463,10 @@ impl Builder {
         let pods = names
             .into_iter()
             .map(|name| Submitted {
-                name,
-                shape: spec.shape.clone(),
                 priority: manifest::own_priority(&pod).then_some(spec.priority),
                 gates: spec.gates.clone(),
-                node: None,
                 ours,
-                life,
+                ..Submitted::new(name, spec.shape.clone(), life)
             })
             .collect();
         Ok(Made { pods, manifests, template: pod })

@@ -27,6 +27,7 @@ pub(super) struct Scenario {
     pub(super) bind_latency: Option<Spanned<Written>>,
     pub(super) start_latency: Option<Spanned<Written>>,
     pub(super) evict_grace: Option<Spanned<Written>>,
+    pub(super) restart_cost: Option<Spanned<Written>>,
     pub(super) config: Option<Spanned<String>>,
     pub(super) config_file: Option<String>,
     pub(super) profiles: Option<String>,

@@ -50,7 +50,7 @@ pub(crate) fn read(path: &Path) -> Result<Draft, LoadError> {
             user: None,
             submit_ms,
             runtime_ms: Some(runtime_ms),
-            estimate_ms: None,
+            estimate_ms: Some(runtime_ms),
             min_member: gang::n_pods(&roles),
             roles,
             priority,
@@ -60,6 +60,7 @@ pub(crate) fn read(path: &Path) -> Result<Draft, LoadError> {
         Ok(())
     })?;
     draft.note("a job of up to 8 GPUs is one pod, a larger one pods of 8 and one remainder, all needed at once");
+    draft.note("run times are told to the scheduler, exactly, as the paper's policies that know durations assume");
     draft.note("CPU and memory are not in the trace: pods ask for none unless that is derived");
     draft.note("all jobs are in one queue and preemptible; the priority column becomes classes of its own values");
     nodes(path, &mut draft)?;

@@ -164,7 +164,10 @@ impl World {
             node: None,
             ours: old.ours,
             life: old.life,
+            attained_ms: old.spec.attained_ms,
+            restart_ms: old.restart_ms,
         };
+        self.store.pods[index].replaced = true;
         self.make_pod(owner, plan);
     }
 

@@ -5,7 +5,7 @@ use krafla_model::{Event, Name, PodPhase};
 
 use super::agenda::Happening;
 use super::faults::{Answer, Verb};
-use super::{PodChange, World};
+use super::{PodChange, Restart, World};
 
 /// How long the scheduler waits for an answer to a call before it takes it for refused, in milliseconds.
 const CALL_TIMEOUT_MS: i64 = 30_000;
@@ -76,7 +76,8 @@ impl World {
         }
         pod.spec.phase = PodPhase::Running;
         pod.started = Some(now);
-        let (job, runtime) = (pod.job, pod.life.runtime_ms);
+        pod.spec.started = Some(now);
+        let (job, runtime) = (pod.job, pod.life.runtime_ms.map(|ms| ms.saturating_add(pod.restart_ms)));
         self.store.jobs[job].started.get_or_insert(now);
         self.changes.push((index, PodChange::Started));
         if let Some(ms) = runtime {
@@ -92,7 +93,9 @@ impl World {
         }
         pod.spec.phase = PodPhase::Succeeded;
         let owner = pod.job;
+        let lost = pod.gpu_time(pod.restart_ms);
         let job = &mut self.store.jobs[owner];
+        job.lost_gpu = job.lost_gpu.saturating_add(lost);
         job.succeeded += 1;
         self.changes.push((index, PodChange::Ended));
         self.leave(index);
@@ -173,6 +176,7 @@ impl World {
         self.store.remove_pod(index);
         if !was_over {
             self.leave(index);
+            self.save(index);
         }
         self.changes.push((index, PodChange::Gone));
         let spec = &self.store.pods[index].spec;
@@ -184,6 +188,27 @@ impl World {
         } else {
             self.after_loss(index);
         }
+    }
+
+    /// Keeps what a pod has done for the one that may be made in its place, and counts what is lost of it.
+    fn save(&mut self, index: usize) {
+        let (now, restart) = (self.now, self.setup.restart);
+        let pod = &mut self.store.pods[index];
+        let Some(started) = pod.started else { return };
+        let ran_ms = now - started;
+        pod.spec.attained_ms = Some(pod.spec.attained_ms.unwrap_or(0).saturating_add(ran_ms));
+        let lost_ms = match restart {
+            Restart::FromStart => ran_ms,
+            Restart::FromCheckpoint { cost_ms } => {
+                let again_ms = ran_ms.min(pod.restart_ms);
+                pod.life.runtime_ms = pod.life.runtime_ms.map(|ms| (ms - (ran_ms - again_ms)).max(0));
+                pod.restart_ms = cost_ms;
+                again_ms
+            }
+        };
+        let (owner, lost) = (pod.job, pod.gpu_time(lost_ms));
+        let job = &mut self.store.jobs[owner];
+        job.lost_gpu = job.lost_gpu.saturating_add(lost);
     }
 
     /// Tells the scheduler how a pod stands, if it is any of its business.

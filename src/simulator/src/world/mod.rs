@@ -42,8 +42,24 @@ pub struct Setup {
     pub start_latency_ms: i64,
     /// From the eviction to the end of the pod, for pods without a grace period of their own.
     pub evict_grace_ms: i64,
+    /// What becomes of the work of a pod that is made again.
+    pub restart: Restart,
     /// Whether ended jobs are deleted at once, as a controller with a time to live of 0 would. Keeps memory flat.
     pub collect_finished: bool,
+}
+
+/// What becomes of the work of a pod that was evicted or lost, and is made again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Restart {
+    /// It is lost: the new pod begins at the beginning.
+    #[default]
+    FromStart,
+    /// None of it is lost, as with a checkpoint just before the end; the new pod takes so long to get there, in
+    /// milliseconds.
+    FromCheckpoint {
+        /// From its start until it goes on.
+        cost_ms: i64,
+    },
 }
 
 /// What watches a world: reports and checks hang themselves in here.

@@ -44,6 +44,27 @@ pub struct Submitted {
     pub ours: bool,
     /// What its life will be.
     pub life: Life,
+    /// For how long those ran in whose place it is made, in milliseconds.
+    pub attained_ms: Option<i64>,
+    /// How long it takes to get where they were, in milliseconds.
+    pub restart_ms: i64,
+}
+
+impl Submitted {
+    /// A pod that begins at the beginning.
+    pub fn new(name: Name, shape: Arc<PodShape>, life: Life) -> Self {
+        Self {
+            name,
+            shape,
+            priority: None,
+            gates: Vec::new(),
+            node: None,
+            ours: true,
+            life,
+            attained_ms: None,
+            restart_ms: 0,
+        }
+    }
 }
 
 /// A job: a PodGroup and its pods.

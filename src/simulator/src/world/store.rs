@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::ids::Lookup;
 use krafla_model::priority::PriorityClassSpec;
+use krafla_model::resources::GPU_NAME;
 use krafla_model::{
     BudgetSpec, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodSpec, QueueSpec, QuotaSpec, Time,
 };
@@ -29,9 +30,18 @@ pub struct Pod {
     pub ours: bool,
     /// Whether the scheduler evicted it.
     pub evicted: bool,
+    /// How long it does again what was done before, before it goes on from its checkpoint, in milliseconds.
+    pub restart_ms: i64,
+    /// Whether a pod was made in its place.
+    pub replaced: bool,
 }
 
 impl Pod {
+    /// What it holds of GPUs in so many milliseconds: thousandths of a device times milliseconds.
+    pub(super) fn gpu_time(&self, ms: i64) -> i64 {
+        self.spec.shape.request.get(GPU_NAME).unwrap_or(0).saturating_mul(ms)
+    }
+
     /// Whether it has ended or is gone.
     pub fn is_over(&self) -> bool {
         self.gone || matches!(self.spec.phase, PodPhase::Succeeded | PodPhase::Failed)
@@ -69,6 +79,9 @@ pub struct Job {
     pub alive: u32,
     /// Pods that were evicted by the scheduler.
     pub evictions: u32,
+    /// GPU time in which its pods did not get on, since they had been evicted or lost: thousandths of a device times
+    /// milliseconds.
+    pub lost_gpu: i64,
     /// Whether it was deleted.
     pub deleted: bool,
     /// Whether its PodGroup goes with the last of its pods.
@@ -153,6 +166,7 @@ impl Store {
             holding: 0,
             alive: 0,
             evictions: 0,
+            lost_gpu: 0,
             deleted: false,
             goes_with_pods: false,
             group: announced.then(|| group.clone()),
@@ -179,6 +193,8 @@ impl Store {
             nominated: None,
             phase: PodPhase::Pending,
             deleting: false,
+            started: None,
+            attained_ms: plan.attained_ms,
             scheduled_at: None,
         };
         self.by_uid.insert(spec.uid.clone(), index);
@@ -192,6 +208,8 @@ impl Store {
             gone: false,
             ours: plan.ours,
             evicted: false,
+            restart_ms: plan.restart_ms,
+            replaced: false,
         });
         index
     }

@@ -48,11 +48,13 @@ const ACTIONS: [&str; 4] = [
 ];
 
 /// The plugins that decide who may go.
-const PLUGINS: [&str; 4] = [
+const PLUGINS: [&str; 6] = [
     "[{name: priority}, {name: gang}, {name: conformance}, {name: proportion}, {name: predicates}]",
     "[{name: priority}, {name: gang}, {name: conformance}, {name: capacity}, {name: predicates}]",
     "[{name: gang}, {name: drf}, {name: proportion}, {name: predicates}, {name: nodeorder}]",
     "[{name: priority}, {name: gang}, {name: drf}, {name: overcommit}, {name: capacity}, {name: predicates}, {name: binpack}]",
+    "[{name: srsf}, {name: gang, enablePreemptable: false, enableReclaimable: false}, {name: proportion}, {name: predicates}]",
+    "[{name: las, arguments: {las.threshold: 5s, las.levels: 2}}, {name: gang, enablePreemptable: false}, {name: predicates}]",
 ];
 
 fn case() -> impl Strategy<Value = Case> {
@@ -126,8 +128,13 @@ fn story(case: &Case) -> String {
         let queue = job.queue % case.queues.len();
         let priority = ["", ", priority: low", ", priority: high"][job.priority];
         line(&format!(
-            "- {{at: {}s, submit: {{job: j{i}, queue: q{queue}, replicas: {}, minMember: {}, request: {{cpu: {}, memory: {}Gi}}, controller: recreate{priority}}}}}",
-            job.at, job.replicas, job.min, job.cpu, job.memory
+            "- {{at: {}s, submit: {{job: j{i}, queue: q{queue}, replicas: {}, minMember: {}, request: {{cpu: {}, memory: {}Gi}}, controller: recreate, estimate: {}s{priority}}}}}",
+            job.at,
+            job.replicas,
+            job.min,
+            job.cpu,
+            job.memory,
+            20 * job.memory
         ));
     }
     text
