@@ -71,7 +71,7 @@ impl Beneficiary<'_> {
 
     /// What would be done; nothing of it stays.
     fn plan(&self, session: &mut Session<'_>, mut tasks: VecDeque<TaskId>) -> (Plan, Search) {
-        let (mut plan, mut search) = (Plan::default(), Search::default());
+        let (mut plan, mut search) = (Plan::default(), Search::new(session, self));
         let mut failed: BTreeSet<ShapeId> = BTreeSet::new();
         let mut statement = session.statement();
         while let Some(task) = tasks.pop_front() {

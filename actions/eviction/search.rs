@@ -11,7 +11,7 @@ use krafla_framework::{Found, RelativeShare, Room, Session, Statement, Verdict};
 use krafla_model::{NodeId, Resources, ShapeId, TaskId};
 
 use super::plan::{Bundle, may_stay};
-use super::victims::{Cost, candidates, is_whole, makes_shares_more_equal, rest_of_gang};
+use super::victims::{Cost, QueueRanks, candidates, is_whole, makes_shares_more_equal, rest_of_gang};
 use super::{Against, Beneficiary};
 
 const ANYWHERE: SearchLimits = SearchLimits { may_start: true, may_wait: true };
@@ -21,6 +21,7 @@ const ANYWHERE: SearchLimits = SearchLimits { may_start: true, may_wait: true };
 pub(crate) struct Search {
     /// Nodes where room can be made for a shape, cheapest first; among equals in tie order. None until it was asked for.
     nodes: BTreeMap<ShapeId, BTreeSet<(Cost, u32, NodeId)>>,
+    ranks: QueueRanks,
     /// Tasks that could have been evicted.
     pub(crate) candidates: BTreeSet<TaskId>,
 }
@@ -62,6 +63,10 @@ fn take(
 }
 
 impl Search {
+    pub(crate) fn new(session: &Session<'_>, who: &Beneficiary<'_>) -> Self {
+        Self { ranks: QueueRanks::of(session, who), ..Self::default() }
+    }
+
     /// Makes room for a task, as cheaply as can be, and promises it. Answers the node, and who was evicted; nothing for a
     /// task that needs no eviction, if it is to be placed only by one.
     pub(crate) fn place(
@@ -126,7 +131,7 @@ impl Search {
         if let Err(Verdict::Unresolvable(_)) = now.verdict(task, node, ANYWHERE) {
             return None;
         }
-        let asked = candidates(now, who, task, node);
+        let asked = candidates(now, who, &self.ranks, task, node);
         let cluster = now.cluster();
         let request = &cluster.shape_of(task).request;
         let mut most = cluster.node(node).future_idle();
@@ -168,6 +173,6 @@ impl Search {
         // What they are worth is asked as they stood: a task that terminates does not run.
         drop(trial);
         let now = statement.session();
-        Some((Cost::of(now.cluster(), now, who, &kept.concat()), kept))
+        Some((Cost::of(now, who, &self.ranks, &kept.concat()), kept))
     }
 }

@@ -5,6 +5,7 @@
 //! go, then those that have run for the shortest time.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use krafla_framework::{Point, Rank, RelativeShare, Session};
 use krafla_model::resources::ratio;
@@ -36,12 +37,28 @@ pub(crate) struct Cost {
     lost: i64,
 }
 
+/// The place of each queue among those to take from, as it was when the search began: within one plan it stands still,
+/// so that what a node costs changes only with the node.
+#[derive(Default)]
+pub(crate) struct QueueRanks(BTreeMap<QueueId, Rank>);
+
+impl QueueRanks {
+    pub(crate) fn of(session: &Session<'_>, who: &Beneficiary<'_>) -> Self {
+        let Against::OtherQueues(_) = who.against else { return Self::default() };
+        let (cluster, plugins) = (session.cluster(), session.plugins());
+        let others = cluster.queues().filter(|(id, queue)| *id != who.queue && queue.n_jobs() > 0);
+        Self(others.map(|(id, _)| (id, plugins.victim_queue_rank(cluster, id, who.queue))).collect())
+    }
+
+    fn rank(&self, queue: Option<QueueId>) -> Rank {
+        queue.and_then(|queue| self.0.get(&queue)).cloned().unwrap_or_default()
+    }
+}
+
 impl Cost {
-    pub(crate) fn of(cluster: &ClusterState, session: &Session<'_>, who: &Beneficiary<'_>, victims: &[TaskId]) -> Self {
-        let weigh = |task: &TaskId| {
-            let queue = queue_of(cluster, *task);
-            (standing(session, who, *task), queue_rank(session, who, queue))
-        };
+    pub(crate) fn of(session: &Session<'_>, who: &Beneficiary<'_>, ranks: &QueueRanks, victims: &[TaskId]) -> Self {
+        let cluster = session.cluster();
+        let weigh = |task: &TaskId| (standing(session, who, *task), ranks.rank(queue_of(cluster, *task)));
         let run = |task: &TaskId| match cluster.task(*task).status() {
             TaskStatus::Running => (cluster.now().0 - cluster.task(*task).created.0).max(0),
             _ => 0,
@@ -55,7 +72,13 @@ impl Cost {
 }
 
 /// Tasks on a node that may go for `task`, cheapest first. Cost: the tasks on the node, times the plugins that vote.
-pub(crate) fn candidates(session: &Session<'_>, who: &Beneficiary<'_>, task: TaskId, node: NodeId) -> Vec<TaskId> {
+pub(crate) fn candidates(
+    session: &Session<'_>,
+    who: &Beneficiary<'_>,
+    ranks: &QueueRanks,
+    task: TaskId,
+    node: NodeId,
+) -> Vec<TaskId> {
     let cluster = session.cluster();
     let request = &cluster.shape_of(task).request;
     let mut ranked: Vec<(Worth, TaskId)> = cluster
@@ -68,7 +91,7 @@ pub(crate) fn candidates(session: &Session<'_>, who: &Beneficiary<'_>, task: Tas
         .map(|victim| {
             let worth = Worth {
                 standing: standing(session, who, victim),
-                queue: queue_rank(session, who, queue_of(cluster, victim)),
+                queue: ranks.rank(queue_of(cluster, victim)),
                 size: Reverse(size(&cluster.shape_of(victim).request, request)),
                 made: Reverse(cluster.task(victim).created),
             };
@@ -167,15 +190,6 @@ fn standing(session: &Session<'_>, who: &Beneficiary<'_>, task: TaskId) -> Stand
         _ => Rank::default(),
     };
     (own.status() == TaskStatus::Running, job_rank, queue_priority, job_priority, own.priority)
-}
-
-fn queue_rank(session: &Session<'_>, who: &Beneficiary<'_>, queue: Option<QueueId>) -> Rank {
-    match (who.against, queue) {
-        (Against::OtherQueues(_), Some(queue)) => {
-            session.plugins().victim_queue_rank(session.cluster(), queue, who.queue)
-        }
-        _ => Rank::default(),
-    }
 }
 
 /// How much of what is needed a victim frees: 1 is all of it in some dimension.
