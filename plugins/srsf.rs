@@ -168,14 +168,14 @@ mod tests {
 
     #[test]
     fn a_gang_makes_way_as_a_whole_or_not_at_all() {
-        let gang = |edit: fn(JobScene) -> JobScene| {
+        type Edit = fn(JobScene) -> JobScene;
+        let gang = |edit: Edit| {
             Scene::new()
                 .node("n", "1g")
                 .node("o", "1g")
                 .job("gang", |job| edit(says(1_000)(job)))
                 .job("short", |job| says(10)(job).min(1).pending(1, "1g"))
         };
-        type Edit = fn(JobScene) -> JobScene;
         let cases: [(&str, Edit, &[&str]); 3] = [
             ("both go", |job| job.min(2).running(1, "1g", "n").running(1, "1g", "o"), &["gang-0", "gang-1"]),
             ("one is beyond the minimum", |job| job.min(1).running(1, "1g", "n").running(1, "1g", "o"), &["gang-0"]),

@@ -92,6 +92,8 @@ mod tests {
             node: Some("n".into()),
             ours: true,
             life: Life { grace_ms: Some(10_000), controller: Controller::Recreate, ..Life::default() },
+            attained_ms: None,
+            restart_ms: 0,
         };
         Submission {
             group: PodGroupSpec { namespace: "default".into(), name: "x".into(), ..PodGroupSpec::default() },
