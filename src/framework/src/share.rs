@@ -17,6 +17,7 @@ use crate::plugin_set::PluginSet;
 
 /// A queue's dominant use relative to its due. What is used where nothing is due weighs more than any use of what is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
 pub struct RelativeShare {
     /// The largest part of the cluster that is used of a resource of which nothing is due, 0 to 1.
     pub unentitled: OrderedFloat<f64>,
@@ -49,6 +50,25 @@ impl RelativeShare {
     /// Whether more is used than is due of some resource.
     pub fn is_over(&self) -> bool {
         self.unentitled > OrderedFloat(0.0) || self.entitled > OrderedFloat(1.0)
+    }
+}
+
+/// A share as it is written: plain numbers.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    unentitled: f64,
+    entitled: f64,
+}
+
+impl From<Written> for RelativeShare {
+    fn from(Written { unentitled, entitled }: Written) -> Self {
+        Self { unentitled: OrderedFloat(unentitled), entitled: OrderedFloat(entitled) }
+    }
+}
+
+impl From<RelativeShare> for Written {
+    fn from(share: RelativeShare) -> Self {
+        Self { unentitled: *share.unentitled, entitled: *share.entitled }
     }
 }
 
