@@ -51,10 +51,8 @@ impl Action for GangPreempt {
     fn execute(&mut self, session: &mut Session<'_>) {
         for (queue, jobs) in starving_by_queue(session) {
             for job in jobs {
-                if session.plugins().job_starving(session.cluster(), job) {
-                    let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherJobs };
-                    who.make_room_by_bundles(session, self.allow_whole);
-                }
+                let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherJobs };
+                who.make_room_by_bundles(session, self.allow_whole);
             }
         }
     }

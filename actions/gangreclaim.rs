@@ -1,10 +1,9 @@
 //! `gangreclaim`: a queue that holds less than it is due takes it back for a whole job, and gangs go as wholes.
 
-use krafla_framework::{Action, ActionInfo, Arguments, Dues, Session};
+use krafla_framework::{Action, ActionInfo, Arguments, Session};
 
-use crate::eviction::{Against, Beneficiary};
 use crate::gangpreempt::{ARGUMENTS, allows_whole};
-use crate::preempt::starving_by_queue;
+use crate::reclaim::for_each_reclaimer;
 
 /// Name and arguments.
 pub const INFO: ActionInfo = ActionInfo {
@@ -29,17 +28,6 @@ impl Action for GangReclaim {
     }
 
     fn execute(&mut self, session: &mut Session<'_>) {
-        let Some(dues) = Dues::of(session.plugins(), session.cluster()) else { return };
-        for (queue, jobs) in starving_by_queue(session) {
-            for job in jobs {
-                if session.plugins().overused(session.cluster(), queue).is_some() {
-                    break;
-                }
-                if session.plugins().job_starving(session.cluster(), job) {
-                    let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherQueues(&dues) };
-                    who.make_room_by_bundles(session, self.allow_whole);
-                }
-            }
-        }
+        for_each_reclaimer(session, INFO.name, |who, session| who.make_room_by_bundles(session, self.allow_whole));
     }
 }

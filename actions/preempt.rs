@@ -66,8 +66,8 @@ fn within(session: &mut Session<'_>, queue: QueueId, job: JobId) {
     }
 }
 
-/// Jobs that starve, or would have more than their minimum, in order, by queue, in order. Not those at the door, of queues that are not open, or that are not
-/// valid: for them nobody is evicted.
+/// Jobs that starve, or would have more than their minimum, in order, by queue, in order. Not those at the door, of
+/// queues that are not open, or that are not valid: for them nobody is evicted.
 pub(crate) fn starving_by_queue(session: &Session<'_>) -> Vec<(QueueId, Vec<JobId>)> {
     let (cluster, plugins) = (session.cluster(), session.plugins());
     let mut found: Vec<(QueueRank, JobRank)> = Vec::new();

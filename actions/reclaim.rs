@@ -29,15 +29,24 @@ impl Action for Reclaim {
     }
 
     fn execute(&mut self, session: &mut Session<'_>) {
-        let Some(dues) = Dues::of(session.plugins(), session.cluster()) else { return };
-        for (queue, jobs) in starving_by_queue(session) {
-            for job in jobs {
-                if session.plugins().overused(session.cluster(), queue).is_some() {
-                    break;
-                }
-                let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherQueues(&dues) };
-                who.make_room(session);
+        for_each_reclaimer(session, INFO.name, |who, session| who.make_room(session));
+    }
+}
+
+/// Lets jobs that starve make room in other queues, in order, as long as their own queue is not overused. Nobody does if
+/// no plugin says what queues are due.
+pub(crate) fn for_each_reclaimer(
+    session: &mut Session<'_>,
+    action: &'static str,
+    make_room: impl Fn(&Beneficiary<'_>, &mut Session<'_>),
+) {
+    let Some(dues) = Dues::of(session.plugins(), session.cluster()) else { return };
+    for (queue, jobs) in starving_by_queue(session) {
+        for job in jobs {
+            if session.plugins().overused(session.cluster(), queue).is_some() {
+                break;
             }
+            make_room(&Beneficiary { action, queue, job, against: Against::OtherQueues(&dues) }, session);
         }
     }
 }

@@ -66,15 +66,8 @@ impl SessionPlugin for Gang {
         cluster.job(job).is_ready()
     }
 
-    fn job_pipelined(&self, cluster: &ClusterState, id: JobId) -> Vote {
-        let job = cluster.job(id);
-        if job.is_pipelined() {
-            return Vote::Permit;
-        }
-        Vote::Reject(Box::new(Reason::NotEnoughTasks {
-            valid: job.n_ready() + job.n_pipelined(),
-            min: job.min_available(),
-        }))
+    fn job_pipelined(&self, cluster: &ClusterState, job: JobId) -> Vote {
+        minimum_is_promised(cluster, job)
     }
 
     fn job_starving(&self, cluster: &ClusterState, job: JobId) -> bool {
@@ -146,6 +139,18 @@ fn is_winding_down(cluster: &ClusterState, job: &Job) -> bool {
         releasing += u32::from(task.status() == TaskStatus::Releasing && task.node().is_some());
     }
     releasing > 0 && settled + releasing >= job.min_available()
+}
+
+/// For a job whose minimum has nodes or was promised them, against any other.
+pub(crate) fn minimum_is_promised(cluster: &ClusterState, id: JobId) -> Vote {
+    let job = cluster.job(id);
+    if job.is_pipelined() {
+        return Vote::Permit;
+    }
+    Vote::Reject(Box::new(Reason::NotEnoughTasks {
+        valid: job.n_ready() + job.n_pipelined(),
+        min: job.min_available(),
+    }))
 }
 
 /// Of each job as many as it has beyond its minimum, in the order of the candidates.

@@ -317,25 +317,14 @@ mod tests {
     use krafla_model::JobPhase::{Inqueue, Pending};
     use krafla_model::queue::QueueState;
     use krafla_model::{Event, JobPhase, QuotaSpec};
-    use krafla_testkit::{JobScene, QueueScene, Scene, amounts};
+    use krafla_testkit::{QueueScene, Scene, amounts};
 
     use super::*;
-    use crate::testing::{conf, registry, run};
+    use crate::testing::{conf, registry, run, runs, waits};
 
     const ALL: &[&str] = &["gang", "proportion", "predicates"];
     const DOOR_ONLY: &str = "proportion enabledOverused=false enabledAllocatable=false enableQueueOrder=false";
     const ALLOCATABLE_ONLY: &str = "proportion enabledOverused=false enableJobEnqueued=false enableQueueOrder=false";
-
-    fn runs(queue: &'static str, asks: &'static str, node: &'static str) -> impl Fn(JobScene) -> JobScene {
-        move |job| {
-            let job = job.queue(queue).min(1).min_resources(asks).running(1, asks, node);
-            job.group(|group| group.phase = JobPhase::Running)
-        }
-    }
-
-    fn waits(queue: &'static str, asks: &'static str) -> impl Fn(JobScene) -> JobScene {
-        move |job| job.queue(queue).min(1).min_resources(asks).at_the_door().pending(1, asks)
-    }
 
     /// Two nodes, and two queues that run something.
     fn common(edit: impl FnOnce(QueueScene) -> QueueScene) -> Scene {

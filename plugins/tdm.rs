@@ -8,7 +8,7 @@ use krafla_framework::conf::window::DailyWindow;
 use krafla_framework::node_plugin::{CycleState, NodePlugin, ProfileEntry, Scope};
 use krafla_framework::reasons::Reasons;
 use krafla_framework::session_plugin::{JobCondition, SessionPlugin, Victims, Vote};
-use krafla_framework::{ArgumentInfo, ArgumentKind, PluginEntry, PluginInfo, Point, Rank, Reason, Value, Verdict, Why};
+use krafla_framework::{ArgumentInfo, ArgumentKind, PluginEntry, PluginInfo, Point, Rank, Value, Verdict, Why};
 use krafla_model::budget::Aim;
 use krafla_model::{ClusterState, Job, JobId, NodeId, TaskId, TaskStatus, Time};
 
@@ -168,15 +168,8 @@ impl SessionPlugin for Tdm {
         rank.ascending(i32::from(cluster.job(job).spec.preemptable == Some(true)));
     }
 
-    fn job_pipelined(&self, cluster: &ClusterState, id: JobId) -> Vote {
-        let job = cluster.job(id);
-        if job.is_pipelined() {
-            return Vote::Permit;
-        }
-        Vote::Reject(Box::new(Reason::NotEnoughTasks {
-            valid: job.n_ready() + job.n_pipelined(),
-            min: job.min_available(),
-        }))
+    fn job_pipelined(&self, cluster: &ClusterState, job: JobId) -> Vote {
+        crate::gang::minimum_is_promised(cluster, job)
     }
 
     fn job_starving(&self, cluster: &ClusterState, job: JobId) -> bool {

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use krafla_framework::Registry;
-use krafla_testkit::{Outcome, Scene};
+use krafla_model::JobPhase;
+use krafla_testkit::{JobScene, Outcome, Scene};
 
 /// Every action and plugin.
 pub(crate) fn registry() -> Registry {
@@ -104,4 +105,17 @@ pub(crate) fn dues(scene: &Scene, plugin: &str) -> Vec<String> {
             .map(|(name, due)| format!("{name}: {}", cluster.names().format_all(&due)))
             .collect()
     })
+}
+
+/// A job of one pod that runs on a node.
+pub(crate) fn runs(queue: &'static str, asks: &'static str, node: &'static str) -> impl Fn(JobScene) -> JobScene {
+    move |job| {
+        let job = job.queue(queue).min(1).min_resources(asks).running(1, asks, node);
+        job.group(|group| group.phase = JobPhase::Running)
+    }
+}
+
+/// A job of one pod that stands at the door.
+pub(crate) fn waits(queue: &'static str, asks: &'static str) -> impl Fn(JobScene) -> JobScene {
+    move |job| job.queue(queue).min(1).min_resources(asks).at_the_door().pending(1, asks)
 }

@@ -8,22 +8,20 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use krafla_framework::rank::Rank;
-use krafla_framework::search::SearchLimits;
 use krafla_framework::{EvictionKind, Found, Room, Session, Statement};
 use krafla_model::resources::ratio;
-use krafla_model::{ClusterState, JobId, Name, Resources, TaskId, TaskStatus};
+use krafla_model::{ClusterState, JobId, Name, NodeId, Resources, TaskId, TaskStatus, Time};
 use ordered_float::OrderedFloat;
 
 use super::plan::Plan;
-use super::victims::makes_shares_more_equal;
-use super::{Against, Beneficiary, waiting};
+use super::victims::{QueueRanks, is_evictable, makes_shares_more_equal};
+use super::{ANYWHERE, Against, Beneficiary, waiting};
 
 /// Bundles that are tried to be spared with the job placed anew; each costs a search for the whole job.
 const MOST_TRIED_ELSEWHERE: usize = 64;
-const ANYWHERE: SearchLimits = SearchLimits { may_start: true, may_wait: true };
 
 /// Tasks that go together.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Bundle {
     job: JobId,
     tasks: Vec<TaskId>,
@@ -32,9 +30,13 @@ struct Bundle {
 }
 
 impl Beneficiary<'_> {
-    /// Tries to make room for the whole job by bundles. `allow_whole` says whether gangs may be broken for it.
+    /// Tries to make room for the whole job by bundles, if it starves. `allow_whole` says whether gangs may be broken for
+    /// it.
     pub(crate) fn make_room_by_bundles(&self, session: &mut Session<'_>, allow_whole: bool) {
         let cluster = session.cluster();
+        if !session.plugins().job_starving(cluster, self.job) {
+            return;
+        }
         let tasks: Vec<TaskId> = waiting(session, self.job)
             .into_iter()
             .filter(|task| {
@@ -68,13 +70,7 @@ impl Beneficiary<'_> {
         need: &Resources,
         bundles: Vec<Bundle>,
     ) -> Option<(Plan, Vec<Bundle>)> {
-        let cluster = session.cluster();
-        let gained = match self.against {
-            Against::OtherQueues(dues) => {
-                Some(dues.share(self.queue, &cluster.queue(self.queue).held().claimed().plus(need)))
-            }
-            Against::OtherJobs | Against::OwnJob => None,
-        };
+        let gained = self.share_with(session.cluster(), need);
         let mut statement = session.statement();
         let mut taken: Vec<Bundle> = Vec::new();
         for bundle in bundles {
@@ -111,11 +107,7 @@ impl Beneficiary<'_> {
     }
 
     /// Places tasks until the job can start, if it can. Nothing of it stays.
-    fn place_all(
-        &self,
-        statement: &mut Statement<'_, '_>,
-        tasks: &[TaskId],
-    ) -> Option<Vec<(TaskId, krafla_model::NodeId)>> {
+    fn place_all(&self, statement: &mut Statement<'_, '_>, tasks: &[TaskId]) -> Option<Vec<(TaskId, NodeId)>> {
         let mut trial = statement.nested();
         let mut placements = Vec::new();
         for &task in tasks {
@@ -174,7 +166,7 @@ impl Beneficiary<'_> {
         session: &mut Session<'_>,
         evictions: &[Vec<TaskId>],
         tasks: &[TaskId],
-    ) -> Option<Vec<(TaskId, krafla_model::NodeId)>> {
+    ) -> Option<Vec<(TaskId, NodeId)>> {
         let mut statement = session.statement();
         for &victim in evictions.iter().flatten() {
             statement.evict(victim).ok()?;
@@ -187,8 +179,7 @@ impl Beneficiary<'_> {
         let cluster = session.cluster();
         let mut by_job: BTreeMap<JobId, Vec<TaskId>> = BTreeMap::new();
         for (id, job) in cluster.jobs().filter(|(id, _)| self.may_give(cluster, *id)) {
-            let may_go = |task: &TaskId| self.may_go(cluster, *task);
-            let mut tasks: Vec<TaskId> = job.tasks().filter(may_go).collect();
+            let mut tasks: Vec<TaskId> = job.tasks().filter(|task| is_evictable(cluster, *task)).collect();
             if !tasks.is_empty() {
                 tasks.sort_by_key(|task| {
                     let own = cluster.task(*task);
@@ -202,19 +193,17 @@ impl Beneficiary<'_> {
         if !allow_whole {
             bundles.retain(|bundle| !bundle.whole);
         }
-        let mut ranked: Vec<(Order, usize)> =
-            bundles.iter().enumerate().map(|(i, bundle)| (self.order(session, bundle, need), i)).collect();
-        ranked.sort_unstable();
-        let mut ordered: Vec<Bundle> = ranked.into_iter().map(|(_, i)| bundles[i].clone()).collect();
-        let asked: Vec<TaskId> = ordered.iter().flat_map(|bundle| bundle.tasks.iter().copied()).collect();
+        let ranks = QueueRanks::of(session, self);
+        bundles.sort_by_cached_key(|bundle| order(cluster, &ranks, bundle, need));
+        let asked: Vec<TaskId> = bundles.iter().flat_map(|bundle| bundle.tasks.iter().copied()).collect();
         let kind = match self.against {
             Against::OtherQueues(_) => EvictionKind::GangReclaim,
             Against::OtherJobs | Against::OwnJob => EvictionKind::GangPreempt,
         };
         let mut allowed = session.plugins().unified_evictable(cluster, kind, self.job, &asked);
         allowed.sort_unstable();
-        ordered.retain(|bundle| bundle.tasks.iter().all(|task| allowed.binary_search(task).is_ok()));
-        ordered
+        bundles.retain(|bundle| bundle.tasks.iter().all(|task| allowed.binary_search(task).is_ok()));
+        bundles
     }
 
     fn may_give(&self, cluster: &ClusterState, id: JobId) -> bool {
@@ -231,46 +220,35 @@ impl Beneficiary<'_> {
             }
         }
     }
+}
 
-    fn may_go(&self, cluster: &ClusterState, task: TaskId) -> bool {
-        let own = cluster.task(task);
-        matches!(own.status(), TaskStatus::Bound | TaskStatus::Running)
-            && !cluster.shape_of(task).spec.protected
-            && own.retry_at <= cluster.now()
-    }
-
-    fn order(&self, session: &Session<'_>, bundle: &Bundle, need: &Resources) -> Order {
-        let cluster = session.cluster();
-        let job = cluster.job(bundle.job);
-        let queue = match (self.against, job.queue) {
-            (Against::OtherQueues(_), Some(queue)) => session.plugins().victim_queue_rank(cluster, queue, self.queue),
-            _ => Rank::default(),
-        };
-        let runs = bundle.tasks.iter().any(|task| cluster.task(*task).status() == TaskStatus::Running);
-        let frees = |tasks: &mut dyn Iterator<Item = TaskId>| {
-            let mut freed = Resources::default();
-            for task in tasks {
-                freed.add(&cluster.shape_of(task).request);
-            }
-            need.iter()
-                .map(|(id, amount)| ratio(freed.get(id).min(amount), amount))
-                .fold(OrderedFloat(0.0), |sum, part| sum + part)
-        };
-        let here = frees(&mut bundle.tasks.iter().copied());
-        let everywhere = frees(&mut job.tasks().filter(|task| cluster.task(*task).status().is_allocated()));
-        // What is freed for each part of the need that the job gives up as a whole.
-        let worth = if bundle.whole { here / everywhere.max(OrderedFloat(f64::MIN_POSITIVE)) } else { here };
-        let spec = &job.spec;
-        Order {
-            whole: bundle.whole,
-            runs,
-            queue,
-            priority: job.priority,
-            worth: Reverse(worth),
-            younger: Reverse(spec.created),
-            job: (spec.namespace.clone(), spec.name.clone()),
-            first: bundle.tasks.first().copied(),
+fn order(cluster: &ClusterState, ranks: &QueueRanks, bundle: &Bundle, need: &Resources) -> Order {
+    let job = cluster.job(bundle.job);
+    let queue = ranks.rank(job.queue);
+    let runs = bundle.tasks.iter().any(|task| cluster.task(*task).status() == TaskStatus::Running);
+    let frees = |tasks: &mut dyn Iterator<Item = TaskId>| {
+        let mut freed = Resources::default();
+        for task in tasks {
+            freed.add(&cluster.shape_of(task).request);
         }
+        need.iter()
+            .map(|(id, amount)| ratio(freed.get(id).min(amount), amount))
+            .fold(OrderedFloat(0.0), |sum, part| sum + part)
+    };
+    let here = frees(&mut bundle.tasks.iter().copied());
+    let everywhere = frees(&mut job.tasks().filter(|task| cluster.task(*task).status().is_allocated()));
+    // What is freed for each part of the need that the job gives up as a whole.
+    let worth = if bundle.whole { here / everywhere.max(OrderedFloat(f64::MIN_POSITIVE)) } else { here };
+    let spec = &job.spec;
+    Order {
+        whole: bundle.whole,
+        runs,
+        queue,
+        priority: job.priority,
+        worth: Reverse(worth),
+        younger: Reverse(spec.created),
+        job: (spec.namespace.clone(), spec.name.clone()),
+        first: bundle.tasks.first().copied(),
     }
 }
 
@@ -282,7 +260,7 @@ struct Order {
     queue: Rank,
     priority: i32,
     worth: Reverse<OrderedFloat<f64>>,
-    younger: Reverse<krafla_model::Time>,
+    younger: Reverse<Time>,
     job: (Name, Name),
     first: Option<TaskId>,
 }

@@ -2,8 +2,8 @@
 //!
 //! For one job: each of its tasks that waits looks for the node where the cheapest set of victims makes room (evict all
 //! who may go, place, give back who was not needed). Who would leave a gang broken goes with all of it or stays, wherever
-//! the plugins let that be. All of it is only tried. If the job can start with what was promised
-//! to its tasks, the plan is looked over once more for victims that can be spared, and committed as one decision.
+//! the plugins let that be. All of it is only tried. If the job can start with what was promised to its tasks, the plan is
+//! looked over once more for victims that can be spared, and committed as one decision.
 
 mod bundles;
 mod freeable;
@@ -12,14 +12,19 @@ mod search;
 mod victims;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
-use krafla_framework::{Dues, EvictionCertificate, PodRef, Reason, Session, ShareMove, Statement};
-use krafla_model::{ClusterState, JobId, QueueId, ShapeId, TaskId, TaskStatus};
+use krafla_framework::search::SearchLimits;
+use krafla_framework::{Dues, EvictionCertificate, PodRef, Reason, RelativeShare, Session, ShareMove, Statement};
+use krafla_model::{ClusterState, JobId, Name, QueueId, Resources, ShapeId, TaskId, TaskStatus};
 
 use crate::placement::{explain_promises, needed_first, placed};
 pub(crate) use freeable::FreeableSums;
 use plan::Plan;
 use search::Search;
+
+/// Now, or after a release.
+const ANYWHERE: SearchLimits = SearchLimits { may_start: true, may_wait: true };
 
 /// Whose tasks may go.
 #[derive(Clone, Copy)]
@@ -45,7 +50,7 @@ impl Beneficiary<'_> {
     /// Tries to make room for the job: for its minimum as a whole, then for one member after the other. Decides nothing
     /// if the job could not start with what it would get.
     pub(crate) fn make_room(&self, session: &mut Session<'_>) {
-        let tasks = waiting_tasks(session, self.job);
+        let tasks = waiting(session, self.job);
         let (mut plan, search) = self.plan(session, tasks);
         match (plan.is_enough, plan.evictions.is_empty()) {
             (true, false) => {
@@ -109,7 +114,7 @@ impl Beneficiary<'_> {
     fn carry_out(&self, session: &mut Session<'_>, plan: &Plan) {
         let before = self.shares(session.cluster(), plan);
         let Some(statement) = plan.replay(session, self) else { return };
-        let placements: Vec<_> = plan
+        let placements: Arc<[_]> = plan
             .placements
             .iter()
             .map(|&(task, node)| {
@@ -130,7 +135,7 @@ impl Beneficiary<'_> {
     fn commit(
         &self,
         statement: Statement<'_, '_>,
-        placements: &[(PodRef, krafla_model::Name)],
+        placements: &Arc<[(PodRef, Name)]>,
         before: &Shares,
         after: &Shares,
     ) {
@@ -146,11 +151,17 @@ impl Beneficiary<'_> {
             EvictionCertificate {
                 action: self.action.to_owned(),
                 beneficiary: cluster.job_label(self.job),
-                placements: placements.to_vec(),
+                placements: Arc::clone(placements),
                 node: cluster.task(victim).node().map(|node| cluster.node(node).name().clone()).unwrap_or_default(),
                 shares: [Some(self.queue), loser].into_iter().flatten().filter_map(moved).collect(),
             }
         });
+    }
+
+    /// The share of the job's queue with `more`; `None` within a queue, where no share is moved.
+    fn share_with(&self, cluster: &ClusterState, more: &Resources) -> Option<RelativeShare> {
+        let Against::OtherQueues(dues) = self.against else { return None };
+        Some(dues.share(self.queue, &cluster.queue(self.queue).held().claimed().plus(more)))
     }
 
     /// Shares of the queues that a plan moves; none within a queue.
@@ -179,10 +190,10 @@ impl Beneficiary<'_> {
     }
 }
 
-type Shares = BTreeMap<QueueId, krafla_framework::RelativeShare>;
+type Shares = BTreeMap<QueueId, RelativeShare>;
 
-/// Tasks that wait for a node and may be tried now, in order.
-fn waiting_tasks(session: &Session<'_>, job: JobId) -> VecDeque<TaskId> {
+/// Tasks of a job that wait for a node and may be tried now, in order.
+pub(crate) fn waiting(session: &Session<'_>, job: JobId) -> VecDeque<TaskId> {
     let cluster = session.cluster();
     let now = cluster.now();
     let waits = |id: &TaskId| {
@@ -193,9 +204,4 @@ fn waiting_tasks(session: &Session<'_>, job: JobId) -> VecDeque<TaskId> {
         cluster.job(job).tasks().filter(waits).map(|id| session.plugins().task_rank(cluster, id)).collect();
     ranked.sort_unstable();
     needed_first(cluster, job, ranked.into_iter().map(|(.., id)| id))
-}
-
-/// Tasks of a job that wait, in their order, one by one.
-pub(crate) fn waiting(session: &Session<'_>, job: JobId) -> VecDeque<TaskId> {
-    waiting_tasks(session, job)
 }

@@ -6,15 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use krafla_framework::search::SearchLimits;
 use krafla_framework::{Found, RelativeShare, Room, Session, Statement, Verdict};
 use krafla_model::{NodeId, Resources, ShapeId, TaskId};
 
 use super::plan::{Bundle, may_stay};
 use super::victims::{Cost, QueueRanks, candidates, is_whole, makes_shares_more_equal, rest_of_gang};
-use super::{Against, Beneficiary};
-
-const ANYWHERE: SearchLimits = SearchLimits { may_start: true, may_wait: true };
+use super::{ANYWHERE, Against, Beneficiary};
 
 /// What the search for one job has learned.
 #[derive(Default)]
@@ -142,12 +139,7 @@ impl Search {
         if asked.is_empty() || request.first_over(&Resources::default(), &most).is_some() {
             return None;
         }
-        let gained = match who.against {
-            Against::OtherQueues(dues) => {
-                Some(dues.share(who.queue, &cluster.queue(who.queue).held().claimed().plus(request)))
-            }
-            Against::OtherJobs | Against::OwnJob => None,
-        };
+        let gained = who.share_with(cluster, request);
         let mut trial = statement.nested();
         let mut bundles: Vec<Bundle> = Vec::with_capacity(asked.len());
         for victim in asked {

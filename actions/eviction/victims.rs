@@ -50,7 +50,7 @@ impl QueueRanks {
         Self(others.map(|(id, _)| (id, plugins.victim_queue_rank(cluster, id, who.queue))).collect())
     }
 
-    fn rank(&self, queue: Option<QueueId>) -> Rank {
+    pub(crate) fn rank(&self, queue: Option<QueueId>) -> Rank {
         queue.and_then(|queue| self.0.get(&queue)).cloned().unwrap_or_default()
     }
 }
@@ -138,18 +138,22 @@ pub(crate) fn is_whole(session: &Session<'_>, job: JobId) -> bool {
     own.is_ready() || own.counts().sum(TaskStatus::is_allocated) == 0 || !session.plugins().has(Point::JobReady)
 }
 
+/// Whether a task may be evicted for anybody: it has a node, is not protected, and no eviction of it was refused a moment
+/// ago.
+pub(crate) fn is_evictable(cluster: &ClusterState, id: TaskId) -> bool {
+    let task = cluster.task(id);
+    matches!(task.status(), TaskStatus::Bound | TaskStatus::Running)
+        && !cluster.shape_of(id).spec.protected
+        && task.retry_at <= cluster.now()
+}
+
 /// Whether a task is one that the action takes from at all; the plugins have their say afterwards.
 fn may_be_asked(cluster: &ClusterState, who: &Beneficiary<'_>, task: TaskId, victim: TaskId) -> bool {
-    let other = cluster.task(victim);
-    let shape = cluster.shape_of(victim);
-    let placed = matches!(other.status(), TaskStatus::Bound | TaskStatus::Running);
-    // An eviction of it was refused a moment ago.
-    let rests = other.retry_at > cluster.now();
-    let spares_only_a_slot = cluster.shape_of(task).best_effort && !shape.best_effort;
-    if !placed || rests || shape.spec.protected || spares_only_a_slot {
+    let spares_only_a_slot = cluster.shape_of(task).best_effort && !cluster.shape_of(victim).best_effort;
+    if !is_evictable(cluster, victim) || spares_only_a_slot {
         return false;
     }
-    let Some(job) = other.job else { return false };
+    let Some(job) = cluster.task(victim).job else { return false };
     let queue = cluster.job(job).queue;
     match who.against {
         Against::OtherJobs => job != who.job && queue == Some(who.queue),

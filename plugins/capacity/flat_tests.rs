@@ -1,24 +1,13 @@
 //! Without the hierarchy: each queue on its own.
 
-use krafla_model::JobPhase::{self, Inqueue, Pending};
+use krafla_model::JobPhase::{Inqueue, Pending};
 use krafla_model::queue::QueueState;
 use krafla_testkit::{JobScene, QueueScene, Scene};
 
-use crate::testing::{compiles, dues, queue_order, reclaims, registry, run};
+use crate::testing::{compiles, dues, queue_order, reclaims, registry, run, runs, waits};
 
 const ALL: &[&str] = &["gang", "capacity", "predicates"];
 const NONE: [&str; 0] = [];
-
-fn runs(queue: &'static str, asks: &'static str, node: &'static str) -> impl Fn(JobScene) -> JobScene {
-    move |job| {
-        let job = job.queue(queue).min(1).min_resources(asks).running(1, asks, node);
-        job.group(|group| group.phase = JobPhase::Running)
-    }
-}
-
-fn waits(queue: &'static str, asks: &'static str) -> impl Fn(JobScene) -> JobScene {
-    move |job| job.queue(queue).min(1).min_resources(asks).at_the_door().pending(1, asks)
-}
 
 fn due(amounts: &'static str) -> impl Fn(QueueScene) -> QueueScene {
     move |queue| queue.deserved(amounts)

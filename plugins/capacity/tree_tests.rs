@@ -1,10 +1,10 @@
 //! With the hierarchy: the queues as a tree.
 
 use krafla_framework::session_plugin::EvictionKind;
-use krafla_model::JobPhase::{self, Inqueue, Pending};
+use krafla_model::JobPhase::{Inqueue, Pending};
 use krafla_testkit::{JobScene, QueueScene, Scene};
 
-use crate::testing::{conf, dues, queue_order, reclaims, registry, run};
+use crate::testing::{self, conf, dues, queue_order, reclaims, registry, run};
 
 const TREE: &str = "capacity enableHierarchy=true";
 const ALL: &[&str] = &["gang", TREE, "predicates"];
@@ -27,10 +27,7 @@ fn capped(parent: &'static str, amounts: &'static str) -> impl Fn(QueueScene) ->
 }
 
 fn runs(queue: &'static str, asks: &'static str) -> impl Fn(JobScene) -> JobScene {
-    move |job| {
-        let job = job.queue(queue).min(1).min_resources(asks).running(1, asks, "n");
-        job.group(|group| group.phase = JobPhase::Running)
-    }
+    testing::runs(queue, asks, "n")
 }
 
 fn waits(queue: &'static str, asks: &'static str) -> impl Fn(JobScene) -> JobScene {

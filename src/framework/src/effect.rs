@@ -1,5 +1,7 @@
 //! What a session decided, for a shell to carry out.
 
+use std::sync::Arc;
+
 use krafla_model::{Amounts, ClusterState, JobPhase, Name, TaskId};
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +35,7 @@ pub struct EvictionCertificate {
     /// The job that gets the room, `namespace/name`.
     pub beneficiary: String,
     /// Its pods that will run, all of one decision, each with its node.
-    pub placements: Vec<(PodRef, Name)>,
+    pub placements: Arc<[(PodRef, Name)]>,
     /// The node where the room is made.
     pub node: Name,
     /// What the decision does to the shares of the queues: of the one that gains, and of the victim's.

@@ -2,9 +2,9 @@
 //!
 //! Queue order, reclaim and the choice of its victims all go by it. A move between queues is made only from a queue that
 //! holds more than it is due, and only if the queue that gains has, with the gain, a smaller share than the other had
-//! before the loss. Then the larger of the two
-//! shares gets smaller, and with it the vector of all shares, sorted from the largest down, in lexicographic order. So
-//! no sequence of moves comes back to where it began, and a swap that would only mirror the state is not made.
+//! before the loss. Then the larger of the two shares gets smaller, and with it the vector of all shares, sorted from the
+//! largest down, in lexicographic order. So no sequence of moves comes back to where it began, and a swap that would only
+//! mirror the state is not made.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,12 @@ use crate::plugin_set::PluginSet;
 
 /// A queue's dominant use relative to its due. What is used where nothing is due weighs more than any use of what is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(from = "Written", into = "Written")]
 pub struct RelativeShare {
     /// The largest part of the cluster that is used of a resource of which nothing is due, 0 to 1.
+    #[serde(with = "krafla_model::plain_number")]
     pub unentitled: OrderedFloat<f64>,
     /// The largest use over due, of the resources of which something is due; 1 is exactly what is due.
+    #[serde(with = "krafla_model::plain_number")]
     pub entitled: OrderedFloat<f64>,
 }
 
@@ -50,25 +51,6 @@ impl RelativeShare {
     /// Whether more is used than is due of some resource.
     pub fn is_over(&self) -> bool {
         self.unentitled > OrderedFloat(0.0) || self.entitled > OrderedFloat(1.0)
-    }
-}
-
-/// A share as it is written: plain numbers.
-#[derive(Serialize, Deserialize)]
-struct Written {
-    unentitled: f64,
-    entitled: f64,
-}
-
-impl From<Written> for RelativeShare {
-    fn from(Written { unentitled, entitled }: Written) -> Self {
-        Self { unentitled: OrderedFloat(unentitled), entitled: OrderedFloat(entitled) }
-    }
-}
-
-impl From<RelativeShare> for Written {
-    fn from(share: RelativeShare) -> Self {
-        Self { unentitled: *share.unentitled, entitled: *share.entitled }
     }
 }
 

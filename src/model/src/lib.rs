@@ -18,6 +18,7 @@ pub mod ledger;
 pub mod name;
 pub mod news;
 pub mod node;
+pub mod plain_number;
 pub mod pod;
 pub mod priority;
 pub mod quantity;

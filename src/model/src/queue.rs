@@ -62,22 +62,8 @@ pub struct HierarchyLevel {
     /// The level's name; levels of equal names below the same level are one.
     pub name: Name,
     /// What its share is divided by; at least 1.
-    #[serde(with = "plain_number")]
+    #[serde(with = "crate::plain_number")]
     pub weight: OrderedFloat<f64>,
-}
-
-/// A ratio, written as a plain number.
-mod plain_number {
-    use ordered_float::OrderedFloat;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(number: &OrderedFloat<f64>, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_f64(**number)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<OrderedFloat<f64>, D::Error> {
-        f64::deserialize(from).map(OrderedFloat)
-    }
 }
 
 /// A queue as the edge reports it.

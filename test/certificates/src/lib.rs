@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use krafla_framework::effect::by_beneficiary;
 use krafla_framework::{Decision, EvictionCertificate, PluginSet, Point};
 use krafla_model::{ClusterState, Limit, NodeId, QueueId, ResourceId, Resources, TaskId, TaskStatus};
 
@@ -22,18 +23,8 @@ struct Case<'a> {
 
 /// Everything that is wrong with the evictions of a cycle, in words. `cluster` is as the cycle left it.
 pub fn broken(cluster: &ClusterState, plugins: &PluginSet, decisions: &[Decision]) -> Vec<String> {
-    let mut cases: Vec<Case<'_>> = Vec::new();
-    for decision in decisions {
-        let Decision::Evict(victim, certificate) = decision else { continue };
-        let same = |case: &&mut Case<'_>| {
-            (&case.certificate.beneficiary, &case.certificate.placements)
-                == (&certificate.beneficiary, &certificate.placements)
-        };
-        match cases.iter_mut().find(same) {
-            Some(case) => case.victims.push(*victim),
-            None => cases.push(Case { certificate, victims: vec![*victim] }),
-        }
-    }
+    let cases: Vec<Case<'_>> =
+        by_beneficiary(decisions).into_iter().map(|(certificate, victims)| Case { certificate, victims }).collect();
     if cases.is_empty() {
         return Vec::new();
     }
@@ -60,7 +51,7 @@ struct Checker<'a> {
 impl<'a> Checker<'a> {
     fn new(cluster: &'a ClusterState, plugins: &'a PluginSet, later: &[Case<'_>]) -> Self {
         let placed_later: BTreeSet<&str> =
-            later.iter().flat_map(|case| &case.certificate.placements).map(|(pod, _)| &*pod.uid).collect();
+            later.iter().flat_map(|case| case.certificate.placements.iter()).map(|(pod, _)| &*pod.uid).collect();
         let nominees: Vec<TaskId> =
             cluster.nominees().filter(|task| !placed_later.contains(&*cluster.task(*task).uid)).collect();
         let mut promised: BTreeMap<NodeId, Resources> = BTreeMap::new();
@@ -85,7 +76,7 @@ impl Checker<'_> {
             note("nobody gets the room".to_owned());
         }
         let mut dimensions = BTreeSet::new();
-        for (pod, node) in &certificate.placements {
+        for (pod, node) in certificate.placements.iter() {
             let Some(task) = self.cluster.find_task(&pod.uid) else {
                 note(format!("{} does not exist", pod.name));
                 continue;
@@ -97,7 +88,7 @@ impl Checker<'_> {
                 note(format!("{} was not nominated to {node}", pod.name));
             }
         }
-        for (pod, node) in &certificate.placements {
+        for (pod, node) in certificate.placements.iter() {
             let Some(node) = self.cluster.find_node(node) else { continue };
             let left = self.left_on(node);
             if let Some((id, _)) = left.iter().find(|(id, left)| *left < 0 && dimensions.contains(id)) {
