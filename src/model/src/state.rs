@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::Budget;
+use crate::cluster_event::ClusterEvent;
 use crate::event::QuotaSpec;
 use crate::ids::{IdVec, JobId, Lookup, NodeId, QueueId, ShapeId, Slab, TaskId};
 use crate::job::{Job, JobPhase};
@@ -76,6 +77,8 @@ pub struct ClusterState {
     /// Jobs whose books have moved since the last [`ClusterState::take_changed_jobs`].
     pub(crate) changed_jobs: BTreeSet<JobId>,
     pub(crate) journal: Vec<Change>,
+    /// Changes since they were taken last; `None` if nobody takes them.
+    pub(crate) cluster_events: Option<Vec<ClusterEvent>>,
     pub(crate) version: u64,
     pub(crate) room_version: u64,
     /// Nodes by image, for image locality: how many nodes hold each image.

@@ -7,6 +7,10 @@ use super::switches::Switches;
 use crate::registry::Registry;
 use crate::scheduling::point::ExtensionPoint;
 use crate::scheduling::profile::{Profile, ProfileEntry};
+use crate::scheduling::queue::QueueTimes;
+
+/// The action that schedules pods one by one.
+pub const SCHEDULE_ONE: &str = "schedule-one";
 
 /// What a scheduler runs by. Everything in it is known to exist and to be of the right type.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +23,10 @@ pub struct Policy {
     pub configurations: BTreeMap<String, Arguments>,
     /// Profiles of a KubeSchedulerConfiguration; where there are any, they find the nodes instead of the tiers' plugins.
     pub profiles: Vec<ProfilePolicy>,
+    /// Whether pods are scheduled one by one by the queue of kube-scheduler, without queues and jobs.
+    pub one_by_one: bool,
+    /// Times of that queue.
+    pub queue_times: QueueTimes,
     /// Where load figures come from, for plugins that use them. Empty: nowhere.
     pub metrics: Arguments,
 }
@@ -43,7 +51,25 @@ pub struct ProfilePolicy {
     pub arguments: BTreeMap<String, Value>,
 }
 
+/// The name of the profile of a configuration that names none.
+pub const DEFAULT_PROFILE: &str = "default-scheduler";
+
 impl ProfilePolicy {
+    /// kube-scheduler's profile for when nothing is written: every plugin that is enabled by default, at all of its
+    /// points, with its weight.
+    #[must_use]
+    pub fn default_profile(registry: &Registry) -> Self {
+        let mut points: BTreeMap<ExtensionPoint, Vec<(String, i64)>> = BTreeMap::new();
+        for info in registry.node_plugins.iter().map(|builder| builder.info) {
+            let Some(weight) = info.default_weight else { continue };
+            for &point in info.points {
+                let weight = if point == ExtensionPoint::Score { weight } else { 1 };
+                points.entry(point).or_default().push((info.name.to_owned(), weight));
+            }
+        }
+        Self { name: DEFAULT_PROFILE.to_owned(), points, ..Self::default() }
+    }
+
     /// Builds the plugins. Names that the registry lacks, and arguments that a plugin does not take, were refused by the
     /// compiler.
     #[allow(clippy::cast_precision_loss, reason = "weights of at most a million")]
@@ -99,6 +125,12 @@ impl Policy {
             ],
             ..Self::default()
         }
+    }
+
+    /// The same without queues and jobs: each pod is scheduled by its profile alone, as kube-scheduler does.
+    #[must_use]
+    pub fn one_by_one(self) -> Self {
+        Self { actions: vec![SCHEDULE_ONE.to_owned()], tiers: Vec::new(), one_by_one: true, ..self }
     }
 
     /// The arguments of an action; none when nothing was written for it.

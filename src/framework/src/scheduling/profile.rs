@@ -125,6 +125,13 @@ impl Profile {
         self.order.get(&point).into_iter().flatten().map(|&i| &*self.entries[i].plugin)
     }
 
+    /// Whether `ask` holds for any of the plugins of these names. One that the profile lacks counts as one that may be
+    /// helped by anything.
+    pub fn any_plugin(&self, names: &BTreeSet<String>, ask: impl Fn(&dyn NodePlugin) -> bool) -> bool {
+        let named = |name: &String| self.entries.iter().find(|entry| entry.plugin.name() == name);
+        names.iter().any(|name| named(name).is_none_or(|entry| ask(&*entry.plugin)))
+    }
+
     /// The first PreEnqueue plugin that keeps a task out of the queue, and why.
     pub fn run_pre_enqueue_plugins(&self, cluster: &ClusterState, task: TaskId) -> Result<(), (&'static str, Why)> {
         let mut plugins = self.plugins(ExtensionPoint::PreEnqueue);
