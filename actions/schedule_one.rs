@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use krafla_framework::conf::catalogue::ActionInfo;
-use krafla_framework::conf::policy::SCHEDULE_ONE;
+use krafla_framework::conf::policy::{DEFAULT_PREEMPTION, SCHEDULE_ONE};
 use krafla_framework::{
     Action, Arguments, EvictionCertificate, Found, PodRef, Reason, Refusals, Refused, Room, Session,
 };
@@ -188,7 +188,7 @@ fn preempt(session: &mut Session<'_>, task: TaskId, node: NodeId, victims: &[Tas
     let mut statement = session.statement();
     if placed.iter().all(|victim| statement.evict(*victim).is_ok()) {
         statement.commit(|cluster, _| EvictionCertificate {
-            action: "DefaultPreemption".to_owned(),
+            action: DEFAULT_PREEMPTION.to_owned(),
             beneficiary: cluster.task_label(task),
             placements: Arc::clone(&placements),
             node: cluster.node(node).name().clone(),

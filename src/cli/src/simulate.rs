@@ -302,7 +302,7 @@ fn setup(settings: &Settings) -> anyhow::Result<Setup> {
         None => None,
     };
     if let Some((name, text)) = &setup.configuration {
-        match Configuration::read(text, name, &registry()) {
+        match Configuration::read(text, name, &registry(), false) {
             Ok((_, warnings)) => warnings.iter().for_each(|warning| console::say(&format!("{warning}\n"))),
             Err(problems) => bail!("{name} is refused\n\n{}", problems.join("\n\n")),
         }

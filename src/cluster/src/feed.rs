@@ -33,6 +33,8 @@ pub struct Scope {
     pub ignore_priority_classes: bool,
     /// The queue of PodGroups that name none.
     pub default_queue: String,
+    /// Whether pods are scheduled one by one, without PodGroups and queues.
+    pub profile_only: bool,
 }
 
 /// A pod in a group that is made for it.
@@ -67,6 +69,7 @@ impl Feed {
         statuses: Statuses,
         placing: Placing,
     ) -> Self {
+        let awaited = Kind::watched(scope.profile_only).collect();
         Self {
             placing,
             scope,
@@ -76,7 +79,7 @@ impl Feed {
             events,
             statuses,
             converter: Converter::new(),
-            awaited: Kind::ALL.into_iter().collect(),
+            awaited,
             members: BTreeMap::new(),
         }
     }
@@ -183,7 +186,7 @@ impl Feed {
         if !ours && !placed {
             return;
         }
-        if ours {
+        if ours && !self.scope.profile_only {
             self.find_group(&mut pod, placed);
         }
         self.object(Kind::Pod, &Object::Pod(Box::new(pod))).await;

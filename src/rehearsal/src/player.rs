@@ -869,7 +869,7 @@ fn kubelet_options(plan: &Plan) -> KubeletOptions {
 }
 
 fn has_gangs(name: &str, text: &str, registry: fn() -> krafla_framework::Registry) -> bool {
-    Configuration::read(text, name, &registry()).is_ok_and(|(read, _)| read.policy.plugin("gang").is_some())
+    Configuration::read(text, name, &registry(), false).is_ok_and(|(read, _)| read.policy.plugin("gang").is_some())
 }
 
 /// When the next second of the calendar begins. What is made within one second is of one age to an API server, and so
