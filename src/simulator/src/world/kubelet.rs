@@ -124,7 +124,11 @@ impl World {
         self.evictions += 1;
         let Some(index) = self.pod_index(uid) else { return };
         let pod = self.store.pods[index].spec.uid.clone();
-        match self.faults.answer(Verb::Evict, self.now) {
+        let answer = match self.faults.answer(Verb::Evict, self.now) {
+            Answer::Yes | Answer::Lost => self.take_from_budget(index).map_or_else(Answer::No, |()| Answer::Yes),
+            other => other,
+        };
+        match answer {
             Answer::Yes | Answer::Lost => {
                 self.store.pods[index].evicted = true;
                 let owner = self.store.pods[index].job;

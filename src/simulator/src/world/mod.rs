@@ -106,6 +106,8 @@ pub struct World {
     inbox: Vec<Input>,
     /// Namespaces whose budgets have to be recounted.
     stale_budgets: BTreeSet<Name>,
+    /// Budgets from which evictions were taken, and of which nobody has been told since.
+    spent_budgets: BTreeSet<(Name, Name)>,
     /// Reasons of the Kubernetes events emitted so far, by what they are about.
     emitted: BTreeMap<Subject, Vec<String>>,
     problems: Vec<Problem>,
@@ -131,6 +133,7 @@ impl World {
             faults: faults::Faults::default(),
             inbox: Vec::new(),
             stale_budgets: BTreeSet::new(),
+            spent_budgets: BTreeSet::new(),
             emitted: BTreeMap::new(),
             problems: Vec::new(),
             changes: Vec::new(),
