@@ -79,6 +79,7 @@ impl World {
         pod.spec.started = Some(now);
         let (job, runtime) = (pod.job, pod.life.runtime_ms.map(|ms| ms.saturating_add(pod.restart_ms)));
         self.store.jobs[job].started.get_or_insert(now);
+        self.rollout_sees(job);
         self.changes.push((index, PodChange::Started));
         if let Some(ms) = runtime {
             self.plan(now + ms, Happening::Ends { pod: index });
@@ -183,6 +184,7 @@ impl World {
             self.save(index);
         }
         self.changes.push((index, PodChange::Gone));
+        self.rollout_sees(self.store.pods[index].job);
         let spec = &self.store.pods[index].spec;
         let (uid, namespace) = (spec.uid.clone(), spec.namespace().clone());
         self.touch_budgets(&namespace);

@@ -11,6 +11,7 @@ mod faults;
 mod kubelet;
 mod objects;
 mod quota;
+mod rollout;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ pub use agenda::Happening;
 pub use controllers::set_ready;
 pub use faults::{Fault, Verb};
 pub use objects::{Controller, Life, Submission, Submitted};
+pub use rollout::Pace;
 use store::Store;
 pub use store::{Job, Pod};
 
@@ -336,6 +338,8 @@ impl World {
             Happening::DeleteJob { namespace, name } => self.delete_job(namespace.as_ref(), &name),
             Happening::DeletePod { namespace, name } => self.delete_pod(namespace.as_ref(), &name),
             Happening::Ungate { namespace, name, whole_job } => self.ungate(namespace.as_ref(), &name, whole_job),
+            Happening::Rollout { namespace, name, pace } => self.begin_rollout(namespace.as_ref(), &name, pace),
+            Happening::RolloutSees { job } => self.advance_rollout(job),
             Happening::Configure { file, text } => {
                 self.setup.configuration = Some((file.clone(), text.clone()));
                 self.inbox.push(Input::Configuration { file, text });

@@ -3,9 +3,9 @@
 use krafla_model::{Event, Name};
 
 use super::super::deed::{Deed, Target, TargetKind};
-use super::super::format::{FaultEntry, Which};
+use super::super::format::{FaultEntry, RolloutEntry, Which};
 use super::{Both, ms, object};
-use crate::world::{Fault, Happening, Verb};
+use crate::world::{Fault, Happening, Pace, Verb};
 
 /// The namespace that is named; `None`: any.
 pub(super) fn namespace_of(which: &Which) -> Option<Name> {
@@ -47,6 +47,17 @@ pub(super) fn delete(which: &Which) -> Result<Both, String> {
         }
     };
     Ok(Both::of(happening, Deed::Delete(target(which, kind, name))))
+}
+
+pub(super) fn rollout(entry: &RolloutEntry) -> Result<Both, String> {
+    let pace = Pace { surge: entry.surge.unwrap_or(1), unavailable: entry.unavailable.unwrap_or(0) };
+    if pace == (Pace { surge: 0, unavailable: 0 }) {
+        return Err("`rollout`: with surge 0 and unavailable 0 nothing can move; give one of them".to_owned());
+    }
+    let namespace = entry.namespace.as_deref().map(Name::from);
+    let happening = Happening::Rollout { namespace, name: (&entry.job).into(), pace };
+    let target = Target { kind: TargetKind::Job, namespace: entry.namespace.clone(), name: entry.job.clone() };
+    Ok(Both::of(happening, Deed::Rollout(target, pace)))
 }
 
 pub(super) fn fault(entry: &FaultEntry) -> Result<Fault, String> {

@@ -17,7 +17,7 @@ use super::deed::{Deed, TargetKind};
 use super::format::{NodeEntry, QueueEntry, Scenario, TimelineEntry, Written};
 use super::story::Plan;
 use crate::world::{Happening, Restart, Setup};
-use acts::{delete, fault, namespace_of, target, ungate};
+use acts::{delete, fault, namespace_of, rollout, target, ungate};
 use objects::{manifest_of, readable};
 use queues::priority_class;
 
@@ -188,6 +188,9 @@ impl Builder {
         if let Some(which) = &entry.ungate {
             found.push(("ungate", ungate(which)?));
         }
+        if let Some(entry) = &entry.rollout {
+            found.push(("rollout", rollout(entry)?));
+        }
         if let Some(node) = &entry.node {
             found.push(("node", self.changed_node(node)?));
         }
@@ -211,7 +214,7 @@ impl Builder {
         }
         match found.len() {
             1 => Ok(found.swap_remove(0).1),
-            0 => Err("says nothing that happens; give one of submit, pod, delete, evict, ungate, node, addNode, queue, apply, config, fault".to_owned()),
+            0 => Err("says nothing that happens; give one of submit, pod, delete, evict, ungate, rollout, node, addNode, queue, apply, config, fault".to_owned()),
             _ => {
                 let keys: Vec<&str> = found.iter().map(|(key, _)| *key).collect();
                 Err(format!("has {} at once; give each an entry of its own", keys.join(" and ")))
