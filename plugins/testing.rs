@@ -8,7 +8,7 @@ use krafla_testkit::{JobScene, Outcome, Scene};
 
 /// Every action and plugin.
 pub(crate) fn registry() -> Registry {
-    Registry { actions: krafla_actions::all(), plugins: crate::all() }
+    Registry { actions: krafla_actions::all(), plugins: crate::all(), node_plugins: crate::node::all() }
 }
 
 /// A configuration in Volcano's form. A plugin is written `gang enableJobReady=false binpack.weight=3`: its name, then
@@ -53,12 +53,13 @@ pub(crate) fn objection(scene: &Scene, plugins: &[&str], pod: &str, node: &str) 
     use krafla_framework::{Verdict, Why};
     let said = |why| match why {
         Why::Says(text) => text,
+        Why::Told(_) => "told",
         Why::Short(_) => "short",
     };
     match krafla_testkit::verdict(&scene.build(), &registry(), &conf("allocate", &[plugins]), pod, node) {
         Ok(_) | Err(Verdict::Fits) => None,
         Err(Verdict::Unschedulable(why)) => Some((said(why), true)),
-        Err(Verdict::Unresolvable(why)) => Some((said(why), false)),
+        Err(Verdict::Unresolvable(why) | Verdict::Error(why)) => Some((said(why), false)),
     }
 }
 

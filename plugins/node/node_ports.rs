@@ -1,7 +1,6 @@
 //! `NodePorts`: two pods cannot have one port on one address of a node.
 
-use krafla_framework::node_plugin::{CycleState, NodePlugin, PreFilter, Scope};
-use krafla_framework::{Verdict, Why};
+use krafla_framework::{CycleState, NodePlugin, PreFilter, Room, Scope, Verdict, Why};
 use krafla_model::{ClusterState, NodeId, TaskId};
 
 /// See the module.
@@ -20,7 +19,7 @@ impl NodePlugin for NodePorts {
         if cluster.shape_of(task).spec.host_ports.is_empty() { PreFilter::Skip } else { PreFilter::All }
     }
 
-    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> Verdict {
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {
         let wanted = &cluster.shape_of(task).spec.host_ports;
         let taken = &cluster.node(node).books().ports;
         if wanted.iter().any(|port| taken.iter().any(|(other, _)| port.conflicts(other))) {

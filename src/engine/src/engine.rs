@@ -207,6 +207,7 @@ impl Engine {
                 let before = self.footing(&event);
                 self.forget_reasons(&event);
                 let subject = pod_uid(&event);
+                self.forget_assumed(&event);
                 let problems = self.cluster.apply(event);
                 for problem in &problems {
                     warn!(object = problem.object, "{}", problem.message);
@@ -228,6 +229,7 @@ impl Engine {
             Outcome::Bound { pod } => {
                 if let Some(task) = self.cluster.find_task(&pod) {
                     self.cluster.bind_done(task);
+                    self.configuration.plugins.post_bind(&self.cluster, task);
                     if self.options.events {
                         step.effects.extend(effects::scheduled(&self.cluster, task));
                     }
@@ -240,6 +242,7 @@ impl Engine {
                 warn!(pod = %self.cluster.task_label(task), "bind refused: {message}");
                 effects::bind_refused(&self.cluster, task, &message, self.options.events, &mut step.effects);
                 let retry_at = self.cluster.now() + self.pause_after_refusal(task);
+                self.configuration.plugins.forget(&self.cluster, task);
                 self.cluster.bind_refused(task, retry_at);
                 self.parked.park(task, retry_at);
                 self.stirred = true;
@@ -351,6 +354,11 @@ impl Engine {
         }
         let to_tell = outcome.newly_waiting.iter().chain(&outcome.changed).copied();
         self.written.waiting_pods(&self.cluster, &self.reasons, to_tell, events, &mut step.effects);
+        for task in outcome.sent_back {
+            let retry_at = self.cluster.now() + FIRST_BACKOFF_MS;
+            self.cluster.pause(task, retry_at);
+            self.parked.park(task, retry_at);
+        }
         for task in newly.tasks {
             self.lonely.park(task, self.cluster.now() + PATIENCE_MS);
         }
@@ -394,6 +402,15 @@ impl Engine {
 
     fn status_of(&self, uid: &Name) -> Option<TaskStatus> {
         Some(self.cluster.task(self.cluster.find_task(uid)?).status())
+    }
+
+    /// A pod that had its node only in memory, or whose bind is on its way, is about to go.
+    fn forget_assumed(&mut self, event: &Event) {
+        let Event::PodGone(uid) = event else { return };
+        let binding = |task: &TaskId| self.cluster.task(*task).status() == TaskStatus::Binding;
+        if let Some(task) = self.cluster.find_task(uid).filter(binding) {
+            self.configuration.plugins.forget(&self.cluster, task);
+        }
     }
 
     /// Ids are used again: what is about to go takes its reasons with it.

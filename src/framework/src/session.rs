@@ -12,9 +12,11 @@ use crate::effect::{Decision, EvictionCertificate};
 use crate::plugin_set::PluginSet;
 use crate::reason::Reason;
 use crate::reasons::Reasons;
-use crate::search::{Found, Prefer, Room, SearchLimits, Searcher};
+use crate::scheduling::point::ExtensionPoint;
+use crate::scheduling::search::{Found, Prefer, Room, SearchLimits, Searcher};
+use crate::scheduling::verdict::{Verdict, Why};
+use crate::scheduling::waiting::Signal;
 use crate::session_plugin::JobCondition;
-use crate::verdict::Verdict;
 
 /// One session. It borrows the cluster, so what it sees stands still, and opening it costs nothing.
 pub struct Session<'a> {
@@ -26,6 +28,8 @@ pub struct Session<'a> {
     decisions: Vec<Decision>,
     /// Jobs whose reason has a new code, in the order of the changes.
     newly_waiting: Vec<JobId>,
+    /// Tasks that Permit sent back, and the plugin that did.
+    sent_back: Vec<(TaskId, &'static str)>,
 }
 
 /// What a closed session leaves behind.
@@ -42,6 +46,8 @@ pub struct Outcome {
     /// Tasks for which room is kept that is being released, or until that of the others of their gang is, and where; by
     /// id.
     pub nominations: Vec<(TaskId, NodeId)>,
+    /// Tasks that had their place and lost it at Permit, in the order in which that was decided.
+    pub sent_back: Vec<TaskId>,
 }
 
 impl<'a> Session<'a> {
@@ -65,7 +71,18 @@ impl<'a> Session<'a> {
             let _span = tracing::debug_span!("plugin", name = plugin.name(), hook = "open").entered();
             plugin.open(cluster);
         }
-        Self { cluster, plugins, reasons, searcher, actions, decisions: Vec::new(), newly_waiting: Vec::new() }
+        let mut session = Self {
+            cluster,
+            plugins,
+            reasons,
+            searcher,
+            actions,
+            decisions: Vec::new(),
+            newly_waiting: Vec::new(),
+            sent_back: Vec::new(),
+        };
+        session.end_waits();
+        session
     }
 
     /// Runs one action.
@@ -95,7 +112,15 @@ impl<'a> Session<'a> {
             let _span = tracing::debug_span!("plugin", name = plugin.name(), hook = "close").entered();
             plugin.close(self.cluster, self.reasons, &changed, &mut conditions);
         }
-        Outcome { decisions: self.decisions, conditions, changed, newly_waiting: self.newly_waiting, nominations }
+        let sent_back = self.sent_back.into_iter().map(|(task, _)| task).collect();
+        Outcome {
+            decisions: self.decisions,
+            conditions,
+            changed,
+            newly_waiting: self.newly_waiting,
+            nominations,
+            sent_back,
+        }
     }
 
     /// The cluster, to be read.
@@ -123,6 +148,50 @@ impl<'a> Session<'a> {
         self.cluster.set_job_phase(job, JobPhase::Inqueue);
         self.reasons.clear_job(job);
         self.plugins.job_enqueued(self.cluster, job);
+    }
+
+    /// Asks Permit about a task whose place is decided: it is bound, held back, or gives its place up again.
+    fn permit(&mut self, task: TaskId) {
+        let Some(node) = self.cluster.task(task).node() else { return };
+        let (profile, waiting) = self.plugins.profile_for_mut(self.cluster, task);
+        match profile.run_permit_plugins(self.cluster, task, node, waiting) {
+            Ok(timers) if timers.is_empty() => {
+                self.reasons.clear_task(task);
+                self.decisions.push(Decision::Bind(task));
+            }
+            Ok(timers) => {
+                let plugins = timers.keys().map(|plugin| (*plugin).to_owned()).collect();
+                waiting.add(task, self.cluster.task(task).uid.clone(), self.cluster.now(), timers);
+                let reason = Reason::WaitingForPermit { node: self.cluster.node(node).name().clone(), plugins };
+                self.reasons.set_task(task, reason, self.cluster.now());
+            }
+            Err((plugin, why)) => self.send_back(task, plugin, &why),
+        }
+    }
+
+    /// Carries out what has become of pods that waited at Permit. One that is sent back may make its plugin send back
+    /// others.
+    pub(crate) fn end_waits(&mut self) {
+        while let Some((pod, signal)) = self.plugins.waiting.take_ended(self.cluster.now()) {
+            match signal {
+                Signal::Allowed => {
+                    self.reasons.clear_task(pod.task);
+                    self.decisions.push(Decision::Bind(pod.task));
+                }
+                Signal::Rejected { plugin, why } => self.send_back(pod.task, plugin, &why),
+            }
+        }
+    }
+
+    /// Takes the node of a task away that was to be bound.
+    fn send_back(&mut self, task: TaskId, plugin: &'static str, why: &Why) {
+        if let Some(node) = self.cluster.task(task).node() {
+            self.plugins.unreserve(self.cluster, task, node);
+        }
+        self.cluster.forget_assumed(task);
+        let reason = Reason::refused_by_plugin(plugin, ExtensionPoint::Permit, why.text(self.cluster));
+        self.reasons.set_task(task, reason, self.cluster.now());
+        self.sent_back.push((task, plugin));
     }
 
     /// Notes whether a job can run on no node as nodes are now; admission keeps nothing free for such a one.
@@ -171,13 +240,13 @@ impl<'a> Session<'a> {
 
     /// What one node says about a task: when it has room, or its objection.
     pub fn verdict(&mut self, task: TaskId, node: NodeId, limits: SearchLimits) -> Result<Room, Verdict> {
-        self.searcher.verdict(self.plugins.profile(), self.cluster, task, node, limits)
+        self.searcher.verdict(self.plugins.profile_for(self.cluster, task), self.cluster, task, node, limits)
     }
 
     /// The best node for a task.
     pub fn find_node(&mut self, task: TaskId, limits: SearchLimits) -> Found {
         let nominated = self.cluster.task(task).nominated.as_deref().and_then(|name| self.cluster.find_node(name));
-        let profile = self.plugins.profile();
+        let profile = self.plugins.profile_for(self.cluster, task);
         if let Some(node) = nominated
             && let Ok(room) = self.searcher.verdict(profile, self.cluster, task, node, limits)
         {
@@ -208,10 +277,22 @@ impl<'a> Statement<'_, 'a> {
         self.session
     }
 
-    /// Gives a task room that is free now.
+    /// Gives a task room that is free now, and tells the plugins of Reserve.
     pub fn allocate(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
+        let before = self.session.cluster.savepoint();
         self.session.cluster.allocate(task, node)?;
-        tell(self.session.plugins, self.session.cluster, Operation { verb: Verb::Allocate, task, node }, true);
+        let operation = Operation { verb: Verb::Allocate, task, node };
+        tell(self.session.plugins, self.session.cluster, operation, true);
+        let (profile, waiting) = self.session.plugins.profile_for_mut(self.session.cluster, task);
+        if let Err((plugin, why)) = profile.run_reserve_plugins_reserve(self.session.cluster, task, node) {
+            profile.run_reserve_plugins_unreserve(self.session.cluster, task, node, waiting);
+            self.session.cluster.undo_one(before);
+            tell_session_plugins(self.session.plugins, self.session.cluster, operation, false);
+            let reason = Reason::refused_by_plugin(plugin, ExtensionPoint::Reserve, why.text(self.session.cluster));
+            let now = self.session.cluster.now();
+            self.session.reasons.set_task(task, reason, now);
+            return Err(Refusal::Reserve);
+        }
         Ok(())
     }
 
@@ -256,8 +337,7 @@ impl<'a> Statement<'_, 'a> {
             match verb {
                 Verb::Allocate if self.session.cluster.task(task).status() == TaskStatus::Allocated => {
                     if self.session.cluster.begin_bind(task).is_ok() {
-                        self.session.reasons.clear_task(task);
-                        self.session.decisions.push(Decision::Bind(task));
+                        self.session.permit(task);
                     }
                 }
                 // Unless it was reprieved afterwards; once, if it was evicted again.
@@ -271,6 +351,7 @@ impl<'a> Statement<'_, 'a> {
             }
         }
         self.session.cluster.keep_since(self.savepoint);
+        self.session.end_waits();
     }
 
     /// Commits a statement that evicts nobody.
@@ -297,8 +378,16 @@ impl Drop for Statement<'_, '_> {
     }
 }
 
-/// Tells every plugin what was done, or undone, to a task.
+/// Tells every plugin what was done, or undone, to a task. Those of Reserve hear of what is undone; the caller asks them
+/// about what is done.
 fn tell(plugins: &mut PluginSet, cluster: &ClusterState, operation: Operation, done: bool) {
+    if operation.verb == Verb::Allocate && !done {
+        plugins.unreserve(cluster, operation.task, operation.node);
+    }
+    tell_session_plugins(plugins, cluster, operation, done);
+}
+
+fn tell_session_plugins(plugins: &mut PluginSet, cluster: &ClusterState, operation: Operation, done: bool) {
     let gains = (operation.verb != Verb::Evict) == done;
     for plugin in plugins.all_mut() {
         if gains {

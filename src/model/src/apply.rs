@@ -38,6 +38,21 @@ impl ClusterState {
             Event::QuotaGone { namespace, name } => {
                 self.quotas.remove(&(namespace, name));
             }
+            Event::Namespace(spec) => {
+                self.room_version += 1; // terms that look at namespaces by label may match others now
+                self.namespaces.insert(spec.name, spec.labels);
+            }
+            Event::NamespaceGone(name) => {
+                self.namespaces.remove(&name);
+            }
+            Event::Workload(spec) => {
+                self.room_version += 1;
+                self.workloads.insert((spec.namespace, spec.workload), spec.selector);
+            }
+            Event::WorkloadGone { namespace, workload } => {
+                self.room_version += 1;
+                self.workloads.remove(&(namespace, workload));
+            }
             Event::Budget(budget) => self.apply_budget(budget),
             Event::BudgetGone { namespace, name } => {
                 self.budgets.remove(&(namespace, name));
@@ -63,6 +78,11 @@ impl ClusterState {
             task.refusals = task.refusals.saturating_add(1);
             task.retry_at = retry_at;
         }
+    }
+
+    /// A task that waits is not to be tried before `retry_at`.
+    pub fn pause(&mut self, task: TaskId, retry_at: Time) {
+        self.tasks[task].retry_at = retry_at;
     }
 
     /// An eviction was refused; the task keeps its node.

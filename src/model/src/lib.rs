@@ -20,6 +20,7 @@ pub mod news;
 pub mod node;
 pub mod plain_number;
 pub mod pod;
+pub mod pod_affinity;
 pub mod priority;
 pub mod quantity;
 pub mod queue;

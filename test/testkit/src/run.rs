@@ -101,8 +101,9 @@ pub fn scores(cluster: &ClusterState, registry: &Registry, conf: &str, pod: &str
     let task = task_named(cluster, pod);
     let mut searcher = Searcher::default();
     // The filters leave what the scores need.
-    let _ = searcher.find(plugins.profile(), cluster, task, cluster.nodes(), ANYWHERE, None);
-    searcher.scores(plugins.profile(), cluster, task, cluster.nodes()).to_vec()
+    let _ = searcher.find(plugins.profile_for(cluster, task), cluster, task, cluster.nodes(), ANYWHERE, None);
+    let scores = searcher.scores(plugins.profile_for(cluster, task), cluster, task, cluster.nodes());
+    scores.expect("every plugin scores").to_vec()
 }
 
 /// What one node says about a pod.
@@ -118,7 +119,13 @@ pub fn verdict(
 ) -> Result<Room, Verdict> {
     let plugins = PluginSet::build(&policy(registry, conf), registry);
     let node = cluster.find_node(node).expect("the node exists");
-    Searcher::default().verdict(plugins.profile(), cluster, task_named(cluster, pod), node, ANYWHERE)
+    Searcher::default().verdict(
+        plugins.profile_for(cluster, task_named(cluster, pod)),
+        cluster,
+        task_named(cluster, pod),
+        node,
+        ANYWHERE,
+    )
 }
 
 /// The task of the pod of this name.
