@@ -76,7 +76,11 @@ fn workload(nodes: &[i64], dues: [i64; 2], jobs: &[Job]) -> Workload {
 }
 
 fn played(workload: Workload, configuration: String) -> Played {
-    let registry = || Registry { actions: krafla_actions::all(), plugins: krafla_plugins::all() };
+    let registry = || Registry {
+        actions: krafla_actions::all(),
+        plugins: krafla_plugins::all(),
+        node_plugins: krafla_plugins::node::all(),
+    };
     let setup = Setup {
         configuration: Some(("test.conf".to_owned(), configuration)),
         restart: Restart::FromCheckpoint { cost_ms: 0 },
