@@ -42,7 +42,7 @@ fn inputs(scene: &Scene) -> Vec<Input> {
 fn binds(engine: &mut Engine, now: i64, inputs: Vec<Input>) -> Vec<String> {
     let step = engine.step(Time(now), inputs);
     let bind = |effect: Effect| match effect {
-        Effect::Bind { pod, node } => Some(format!("{} -> {node}", pod.name)),
+        Effect::Bind { pod, node, .. } => Some(format!("{} -> {node}", pod.name)),
         _ => None,
     };
     step.effects.into_iter().filter_map(bind).collect()
