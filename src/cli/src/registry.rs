@@ -17,7 +17,7 @@ pub(crate) fn registry() -> Registry {
         actions: krafla_actions::all(),
         plugins: krafla_plugins::all(),
         node_plugins: krafla_plugins::node::all(),
-        binding_plugins: Vec::new(),
+        ..Registry::default()
     };
     if let Some(extend) = EXTENSION.get() {
         extend(&mut registry);

@@ -185,8 +185,9 @@ pub async fn run(
     let performer = Performer::start(&clients, &directory, &outcomes, &metrics, role, &leads_seen);
     let (controllers, _) = Controllers::start(&clients, performer.events(), &settings.controllers, leads_seen.clone());
     let watched: Vec<Kind> = Kind::watched(settings.scope.profile_only).collect();
+    let scope = Scope { pod_annotations: registry.pod_annotations.clone(), ..settings.scope };
     let feed = Feed::new(
-        settings.scope,
+        scope,
         mailbox.clone(),
         directory,
         controllers,

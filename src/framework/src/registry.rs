@@ -92,6 +92,8 @@ pub struct Registry {
     pub node_plugins: Vec<NodePluginBuilder>,
     /// What plugins do on the way to a bind; each goes with the node-level plugin of its name.
     pub binding_plugins: Vec<Arc<dyn BindingPlugin>>,
+    /// Annotations of pods that plugins read; others are not kept.
+    pub pod_annotations: Vec<&'static str>,
 }
 
 impl Registry {
