@@ -38,6 +38,7 @@ pub struct NodePluginInfo {
 }
 
 /// How one node-level plugin is made.
+#[derive(Clone, Copy, Debug)]
 pub struct NodePluginBuilder {
     /// Its name and points.
     pub info: NodePluginInfo,
@@ -46,7 +47,7 @@ pub struct NodePluginBuilder {
 }
 
 /// How a node-level plugin takes its `args`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum Build {
     /// It takes none.
     Plain(fn() -> Box<dyn NodePlugin>),
@@ -74,7 +75,7 @@ impl Build {
 pub struct ArgumentProblem {
     /// The field's path; empty for the whole.
     pub path: String,
-    /// What is wrong with it and what it may be.
+    /// What is wrong with it; after `; ` what to write instead.
     pub message: String,
 }
 
@@ -87,6 +88,8 @@ pub struct Registry {
     pub plugins: Vec<PluginBuilder>,
     /// Node-level plugins; those with a default weight in the order of the default profile.
     pub node_plugins: Vec<NodePluginBuilder>,
+    /// Whether a KubeSchedulerConfiguration may only have names that kube-scheduler itself accepts.
+    pub strict_upstream: bool,
 }
 
 impl Registry {
@@ -95,6 +98,8 @@ impl Registry {
         Catalogue {
             actions: self.actions.iter().map(|builder| builder.info).collect(),
             plugins: self.plugins.iter().map(|builder| builder.info).collect(),
+            node_plugins: self.node_plugins.clone(),
+            strict_upstream: self.strict_upstream,
         }
     }
 }

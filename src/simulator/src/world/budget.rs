@@ -82,6 +82,7 @@ mod tests {
             actions: krafla_actions::all(),
             plugins: krafla_plugins::all(),
             node_plugins: krafla_plugins::node::all(),
+            ..Registry::default()
         }
     }
 
