@@ -62,7 +62,7 @@ impl Build {
             Self::Plain(make) => match arguments {
                 Value::Null => Ok(make()),
                 _ => {
-                    Err(vec![ArgumentProblem { path: String::new(), message: "the plugin takes no arguments".into() }])
+                    Err(vec![ArgumentProblem { path: String::new(), message: "the plugin takes no arguments; take the entry out".into() }])
                 }
             },
             Self::From(make) => make(arguments),

@@ -120,7 +120,7 @@ fn choice(
         let Some((written, _, at)) = plugin(reader, item) else { continue };
         let name = aliases::plugin(reader, &written, &at);
         if name != "*" && known(reader.catalogue, &name).is_none() && !REMOVED.iter().any(|(old, _)| *old == name) {
-            let help = suggestion(reader.catalogue, &name).unwrap_or_else(|| "take it out".to_owned());
+            let help = suggestion(reader.catalogue, &name);
             let message = format!("there is no plugin called {} to disable", shown(&name));
             reader.warn(&at, message, "no effect", Some(help));
         }
@@ -159,13 +159,13 @@ fn may_be_enabled(reader: &mut Reader<'_>, name: &str, point: Option<ExtensionPo
     }
     let Some(known) = known(reader.catalogue, name) else {
         let help = if name == "*" {
-            Some("`*` stands under `disabled` only; name the plugins".to_owned())
+            "`*` stands under `disabled` only; name the plugins".to_owned()
         } else if reader.catalogue.plugin(name).is_some() {
-            Some("that is a plugin of sessions: it stands in the tiers of a `scheduler.conf`".to_owned())
+            "that is a plugin of sessions: it stands in the tiers of a `scheduler.conf`".to_owned()
         } else {
             suggestion(reader.catalogue, name)
         };
-        reader.error(at, format!("there is no plugin called {}", shown(name)), "unknown", help);
+        reader.error(at, format!("there is no plugin called {}", shown(name)), "unknown", Some(help));
         return false;
     };
     aliases::legacy_score(reader, name, at);
@@ -201,8 +201,11 @@ fn may_be_enabled(reader: &mut Reader<'_>, name: &str, point: Option<ExtensionPo
 }
 
 /// Help for an unknown name of a node-level plugin.
-pub(super) fn suggestion(catalogue: &Catalogue, name: &str) -> Option<String> {
+pub(super) fn suggestion(catalogue: &Catalogue, name: &str) -> String {
     let built = catalogue.node_plugins.iter().map(|builder| builder.info.name);
     let theirs = PLUGINS.iter().chain(LEGACY).map(|plugin| plugin.name);
-    nearest(name, built.chain(theirs)).map(|near| format!("did you mean `{near}`?"))
+    match nearest(name, built.chain(theirs)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "docs/profiles.md lists the plugins".to_owned(),
+    }
 }
