@@ -16,9 +16,8 @@ pub(super) fn is_label_key(text: &str) -> bool {
     let named = name.len() <= 63
         && ends_well(name)
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-    let is_part = |part: &str| {
-        ends_well(part) && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-    };
+    let is_part =
+        |part: &str| ends_well(part) && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     named && domain.is_none_or(|domain| domain.len() <= 253 && domain.split('.').all(is_part))
 }
 
@@ -66,7 +65,9 @@ fn term(mut args: PluginArgs<'_, '_>) -> NodeSelectorTerm {
         match condition(&mut item) {
             Some(Test::In(values)) if values.len() == 1 => term.name.push(Test::In(values)),
             Some(Test::NotIn(values)) if values.len() == 1 => term.name.push(Test::NotIn(values)),
-            Some(_) => item.problem("operator", "a field takes In or NotIn with one value; write one term for each name"),
+            Some(_) => {
+                item.problem("operator", "a field takes In or NotIn with one value; write one term for each name")
+            }
             None => {}
         }
     }

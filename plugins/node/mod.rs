@@ -40,13 +40,7 @@ pub fn all() -> Vec<NodePluginBuilder> {
     vec![
         builder("NodeUnschedulable", "cordoned nodes", &[Filter], Some(0), plain(|| Box::new(NodeUnschedulable))),
         builder("NodeName", "`spec.nodeName`", &[Filter], Some(0), plain(|| Box::new(NodeName))),
-        builder(
-            "TaintToleration",
-            "taints",
-            &[Filter, PreScore, Score],
-            Some(3),
-            plain(|| Box::new(TaintToleration)),
-        ),
+        builder("TaintToleration", "taints", &[Filter, PreScore, Score], Some(3), plain(|| Box::new(TaintToleration))),
         builder(
             "NodeAffinity",
             "node selector and node affinity",
@@ -101,3 +95,6 @@ type Make = fn(&Value) -> Result<Box<dyn NodePlugin>, Vec<ArgumentProblem>>;
 
 /// A weight in a configuration. The upper limit keeps sums of scores exact.
 pub const WEIGHT: krafla_framework::ArgumentKind = krafla_framework::ArgumentKind::Integer { min: 0, max: 1_000_000 };
+
+#[cfg(test)]
+mod profile_tests;

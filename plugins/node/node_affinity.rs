@@ -36,7 +36,8 @@ impl NodeAffinity {
             let added_required = added.map(REQUIRED, &["nodeSelectorTerms"]).map(|mut required| {
                 let terms = arguments::node_selector_terms(&mut required, "nodeSelectorTerms");
                 if terms.is_empty() {
-                    required.problem("nodeSelectorTerms", "without terms no node would do; write `- matchExpressions: …`");
+                    required
+                        .problem("nodeSelectorTerms", "without terms no node would do; write `- matchExpressions: …`");
                 }
                 terms
             });

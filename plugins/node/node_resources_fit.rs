@@ -87,8 +87,7 @@ impl NodeResourcesFit {
 
     /// The score that older versions had as a plugin of its own, from its `args`.
     pub fn legacy(name: &'static str, args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
-        let fields: &[&str] =
-            if name == "RequestedToCapacityRatio" { &["shape", "resources"] } else { &["resources"] };
+        let fields: &[&str] = if name == "RequestedToCapacityRatio" { &["shape", "resources"] } else { &["resources"] };
         read(args, fields, |args| {
             let strategy = match name {
                 "NodeResourcesLeastAllocated" => Strategy::LeastAllocated,

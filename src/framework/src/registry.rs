@@ -61,9 +61,10 @@ impl Build {
         match self {
             Self::Plain(make) => match arguments {
                 Value::Null => Ok(make()),
-                _ => {
-                    Err(vec![ArgumentProblem { path: String::new(), message: "the plugin takes no arguments; take the entry out".into() }])
-                }
+                _ => Err(vec![ArgumentProblem {
+                    path: String::new(),
+                    message: "the plugin takes no arguments; take the entry out".into(),
+                }]),
             },
             Self::From(make) => make(arguments),
         }

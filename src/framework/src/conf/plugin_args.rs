@@ -33,7 +33,8 @@ impl<'v, 'p> PluginArgs<'v, 'p> {
             Value::Map(map) => Some(map),
             Value::Null => None,
             other => {
-                let message = format!("it has to be a mapping, but is {}; fields are: {}", kind(other), fields.join(", "));
+                let message =
+                    format!("it has to be a mapping, but is {}; fields are: {}", kind(other), fields.join(", "));
                 problems.push(ArgumentProblem { path: path.clone(), message });
                 None
             }

@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 
 use super::arguments::{Arguments, Value};
-use super::kube;
 use super::catalogue::{ArgumentInfo, ArgumentKind, Catalogue, argument};
+use super::kube;
 use super::metrics::METRICS;
 use super::policy::{PluginEntry, Policy};
 

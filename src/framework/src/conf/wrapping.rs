@@ -147,7 +147,12 @@ fn nothing_usable((kind, at): (Option<Entry>, Span), reader: &mut Reader<'_>) {
     match kind.as_ref().map(|kind| (&kind.value.at, kind.value.text().unwrap_or_default())) {
         Some((at, "ConfigMap")) => {
             let help = format!("put the configuration under `data`, as `{USUAL_KEY}`");
-            reader.error(at, "the ConfigMap has no key that ends in `.conf`, and no KubeSchedulerConfiguration", "no configuration", Some(help));
+            reader.error(
+                at,
+                "the ConfigMap has no key that ends in `.conf`, and no KubeSchedulerConfiguration",
+                "no configuration",
+                Some(help),
+            );
         }
         Some((at, kind)) => {
             reader.error(at, format!("a {} is not a configuration", shown(kind)), "not a configuration", Some(help));

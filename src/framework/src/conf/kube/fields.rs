@@ -250,7 +250,9 @@ fn stranger(reader: &mut Reader<'_>, level: Level, node: &Node, entry: &Entry, a
     };
     let help = near.or_else(elsewhere).or_else(|| match level {
         PluginConfig => Some("what a plugin is told stands under `args:`".to_owned()),
-        Plugins => Some("write `multiPoint` or an extension point, such as `preFilter`, `filter` or `score`".to_owned()),
+        Plugins => {
+            Some("write `multiPoint` or an extension point, such as `preFilter`, `filter` or `score`".to_owned())
+        }
         _ => list("fields", fields),
     });
     reader.error(&entry.at, format!("{} has no field {key}", level.name()), "unknown", help);

@@ -32,8 +32,7 @@ impl Choice {
 pub(super) fn multi_point(defaults: &[Chosen], choice: &Choice) -> Vec<Chosen> {
     let said = |name: &str| choice.enabled.iter().find(|chosen| chosen.name == name).cloned();
     let kept = defaults.iter().filter(|default| !choice.disables(&default.name));
-    let mut merged: Vec<Chosen> =
-        kept.map(|default| said(&default.name).unwrap_or_else(|| default.clone())).collect();
+    let mut merged: Vec<Chosen> = kept.map(|default| said(&default.name).unwrap_or_else(|| default.clone())).collect();
     for chosen in &choice.enabled {
         if !merged.iter().any(|known| known.name == chosen.name) {
             merged.push(chosen.clone());
@@ -46,9 +45,8 @@ pub(super) fn multi_point(defaults: &[Chosen], choice: &Choice) -> Vec<Chosen> {
 /// `multiPoint` has, without the ones disabled here; then those that only the point has. `multi` has just the plugins
 /// that take part in the point.
 pub(super) fn point(multi: &[Chosen], choice: &Choice) -> Vec<Chosen> {
-    let overrides = |chosen: &&Chosen| {
-        !choice.disables(&chosen.name) && multi.iter().any(|expanded| expanded.name == chosen.name)
-    };
+    let overrides =
+        |chosen: &&Chosen| !choice.disables(&chosen.name) && multi.iter().any(|expanded| expanded.name == chosen.name);
     let expanded = multi.iter().filter(|chosen| !choice.disables(&chosen.name) && !choice.has(&chosen.name));
     let (first, last): (Vec<&Chosen>, Vec<&Chosen>) = choice.enabled.iter().partition(overrides);
     first.into_iter().chain(expanded).chain(last).cloned().collect()

@@ -75,13 +75,7 @@ fn name(
     name
 }
 
-fn profile(
-    reader: &mut Reader<'_>,
-    node: &Node,
-    entries: &[Entry],
-    name: String,
-    for_all: Option<u8>,
-) -> Compiled {
+fn profile(reader: &mut Reader<'_>, node: &Node, entries: &[Entry], name: String, for_all: Option<u8>) -> Compiled {
     let percentage = percentage(reader, get(entries, "percentageOfNodesToScore")).or(for_all);
     let sets = plugins::read(reader, get(entries, "plugins"));
     let told = config::read(reader, get(entries, "pluginConfig"));
@@ -94,7 +88,8 @@ fn profile(
     for (&point, chosen) in &members {
         let scores = point == ExtensionPoint::Score;
         let weighted = |chosen: &Chosen| (chosen.name.clone(), if scores { chosen.weight.max(1) } else { 1 });
-        let is_built = |chosen: &&Chosen| known(reader.catalogue, &chosen.name).is_some_and(|k| k.built.contains(&point));
+        let is_built =
+            |chosen: &&Chosen| known(reader.catalogue, &chosen.name).is_some_and(|k| k.built.contains(&point));
         let built: Vec<_> = chosen.iter().filter(is_built).map(weighted).collect();
         if !built.is_empty() {
             points.insert(point, built);

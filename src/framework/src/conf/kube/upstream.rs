@@ -4,7 +4,8 @@
 use crate::conf::arguments::Value;
 use crate::registry::ArgumentProblem;
 use crate::scheduling::point::ExtensionPoint::{
-    self, Bind, Filter, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort, Reserve, Score,
+    self, Bind, Filter, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort, Reserve,
+    Score,
 };
 
 use super::args;
@@ -88,8 +89,7 @@ pub(super) const LEGACY: &[Upstream] = &[
 
 /// It scores only behind the alpha gate StorageCapacityScoring.
 const VOLUME_BINDING: &[ExtensionPoint] = &[PreFilter, Filter, Reserve, PreBind];
-const DYNAMIC_RESOURCES: &[ExtensionPoint] =
-    &[PreEnqueue, PreFilter, Filter, PostFilter, Score, Reserve, PreBind];
+const DYNAMIC_RESOURCES: &[ExtensionPoint] = &[PreEnqueue, PreFilter, Filter, PostFilter, Score, Reserve, PreBind];
 const COSCHEDULING: &[ExtensionPoint] = &[QueueSort, PreFilter, PostFilter, Reserve, Permit];
 
 /// Plugins that older versions had, and what took their place.

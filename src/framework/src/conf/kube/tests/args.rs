@@ -98,8 +98,10 @@ fn plugins_that_a_build_lacks_are_checked_all_the_same() {
     let mut lacking = catalogue();
     lacking.node_plugins.retain(|builder| !["Coscheduling", "DefaultPreemption"].contains(&builder.info.name));
     let of = |plugin: &str, args: &str| {
-        one(&format!("- plugins:\n    reserve: {{enabled: [{{name: Coscheduling}}]}}\n  pluginConfig:\n  - name: \
-                      {plugin}\n    args: {args}\n"))
+        one(&format!(
+            "- plugins:\n    reserve: {{enabled: [{{name: Coscheduling}}]}}\n  pluginConfig:\n  - name: \
+                      {plugin}\n    args: {args}\n"
+        ))
     };
     const LACKS: Expected<'_> = ("warning 5:32", "`Coscheduling` is not in this build yet", "");
     let cases: &[(&str, &str, &[Expected<'_>])] = &[

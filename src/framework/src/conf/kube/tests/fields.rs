@@ -62,7 +62,11 @@ fn keys_at_the_wrong_depth() {
         (
             "schedulerName under plugins",
             one("- plugins:\n    schedulerName: a\n"),
-            &[("error 5:5", "`schedulerName` does not belong to `plugins`", "one level to the left of here: beside line 4")],
+            &[(
+                "error 5:5",
+                "`schedulerName` does not belong to `plugins`",
+                "one level to the left of here: beside line 4",
+            )],
         ),
         (
             "pluginConfig under plugins",
@@ -180,11 +184,7 @@ fn values_at_the_top() {
                 ("error 3:23", "3 is less than 5", "write `podMaxBackoffSeconds: 5`"),
             ],
         ),
-        (
-            "leader election",
-            "leaderElection:\n  leaderElect: true\n",
-            &[],
-        ),
+        ("leader election", "leaderElection:\n  leaderElect: true\n", &[]),
         (
             "leader election off",
             "leaderElection:\n  leaderElect: false\n",

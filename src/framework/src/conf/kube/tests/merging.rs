@@ -133,10 +133,7 @@ fn each_rule_of_merging_and_expansion() {
             "a point that names a default asks it first (1)",
             "score: {enabled: [{name: ImageLocality, weight: 5}, {name: NodeAffinity, weight: 6}]}",
             Score,
-            format!(
-                "ImageLocality=5 NodeAffinity=6 {}",
-                scores(&[("NodeAffinity=2 ", ""), (" ImageLocality=1", "")])
-            ),
+            format!("ImageLocality=5 NodeAffinity=6 {}", scores(&[("NodeAffinity=2 ", ""), (" ImageLocality=1", "")])),
         ),
         (
             "then the rest of multiPoint (2), then what only the point has (3)",
@@ -224,6 +221,7 @@ fn what_the_top_says_holds_for_profiles_that_say_nothing() {
         "{}percentageOfNodesToScore: 40\n",
         one("- schedulerName: a\n- schedulerName: b\n  percentageOfNodesToScore: 0\n")
     );
-    let found: Vec<_> = policy(&source).profiles.iter().map(|p| (p.name.clone(), p.percentage_of_nodes_to_score)).collect();
+    let found: Vec<_> =
+        policy(&source).profiles.iter().map(|p| (p.name.clone(), p.percentage_of_nodes_to_score)).collect();
     assert_eq!(found, [("a".to_owned(), Some(40)), ("b".to_owned(), Some(0))]);
 }

@@ -35,7 +35,8 @@ fn catalogue() -> Catalogue {
     };
     let missing = |name: &str| name.starts_with("Volume") || ["DynamicResources", "QOSSort"].contains(&name);
     let theirs = PLUGINS.iter().chain(LEGACY).filter(|plugin| !missing(plugin.name));
-    let mut node_plugins: Vec<_> = theirs.map(|plugin| plain(plugin.name, plugin.points, plugin.default_weight)).collect();
+    let mut node_plugins: Vec<_> =
+        theirs.map(|plugin| plain(plugin.name, plugin.points, plugin.default_weight)).collect();
     node_plugins.push(plain("Ours", &[Filter, Score], None));
     node_plugins.push(plain("Idle", &[], None));
     node_plugins.push(NodePluginBuilder {

@@ -6,9 +6,11 @@ use super::{HEAD, catalogue, one, policy};
 fn what_is_printed_compiles_to_the_same_policy() {
     for source in [
         HEAD.to_owned(),
-        one("- schedulerName: a\n  percentageOfNodesToScore: 30\n  plugins:\n    score: {enabled: [{name: Tuned, weight: \
+        one(
+            "- schedulerName: a\n  percentageOfNodesToScore: 30\n  plugins:\n    score: {enabled: [{name: Tuned, weight: \
              5}], disabled: [{name: ImageLocality}]}\n  pluginConfig: [{name: Tuned, args: {strength: 2, inner: {pace: \
-             Fast}}}]\n- schedulerName: b\n  plugins: {filter: {disabled: [{name: \"*\"}]}}\n"),
+             Fast}}}]\n- schedulerName: b\n  plugins: {filter: {disabled: [{name: \"*\"}]}}\n",
+        ),
         format!(
             "{HEAD}podMaxBackoffSeconds: 60\nextenders:\n- {{urlPrefix: \"http://a\", filterVerb: f, tlsConfig: {{caFile: \
              /ca}}, managedResources: [{{name: a.b/c, ignoredByScheduler: false}}]}}\n"

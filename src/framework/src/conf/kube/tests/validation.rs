@@ -104,7 +104,9 @@ fn plugins_and_points() {
         ),
         (
             "what this build lacks",
-            plugins("    preBind:\n      enabled: [{name: VolumeBinding}]\n    multiPoint:\n      enabled: [{name: VolumeZone}]\n"),
+            plugins(
+                "    preBind:\n      enabled: [{name: VolumeBinding}]\n    multiPoint:\n      enabled: [{name: VolumeZone}]\n",
+            ),
             &[
                 ("warning 6:24", "`VolumeBinding` is not in this build yet", "without it"),
                 ("warning 8:24", "`VolumeZone` is not in this build yet", ""),
@@ -165,11 +167,7 @@ fn profiles_are_held_against_each_other() {
                 ("error 5:3", "a profile needs a `schedulerName`", ""),
             ],
         ),
-        (
-            "an empty name",
-            one("- schedulerName: \"\"\n"),
-            &[("error 4:18", "a profile needs a `schedulerName`", "")],
-        ),
+        ("an empty name", one("- schedulerName: \"\"\n"), &[("error 4:18", "a profile needs a `schedulerName`", "")]),
         (
             "the same name twice",
             one("- schedulerName: a\n- schedulerName: a\n"),
