@@ -12,6 +12,7 @@ mod placement;
 pub mod preempt;
 mod promises;
 pub mod reclaim;
+pub mod schedule_one;
 
 use krafla_framework::{ActionBuilder, ArgumentInfo, ArgumentKind};
 
@@ -33,5 +34,6 @@ pub fn all() -> Vec<ActionBuilder> {
         ActionBuilder { info: reclaim::INFO, build: reclaim::build },
         ActionBuilder { info: gangpreempt::INFO, build: gangpreempt::build },
         ActionBuilder { info: gangreclaim::INFO, build: gangreclaim::build },
+        ActionBuilder { info: schedule_one::INFO, build: schedule_one::build },
     ]
 }

@@ -48,6 +48,11 @@ pub(crate) fn run(scene: &Scene, actions: &str, plugins: &[&str]) -> Outcome {
     krafla_testkit::run(scene.build(), &registry(), &conf(actions, &[plugins]))
 }
 
+/// A session that schedules pods one by one, with kube-scheduler's default profile.
+pub(crate) fn run_one_by_one(scene: &Scene) -> Outcome {
+    krafla_testkit::run_one_by_one(scene.build(), &registry())
+}
+
 /// Scores of the nodes, in tie order, for a pod.
 pub(crate) fn scores(scene: &Scene, plugins: &[&str], pod: &str) -> Vec<f64> {
     krafla_testkit::scores(&scene.build(), &registry(), &conf("allocate", &[plugins]), pod)

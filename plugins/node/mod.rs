@@ -3,6 +3,9 @@
 
 mod arguments;
 mod balanced_allocation;
+mod coscheduling;
+mod default_binder;
+mod default_preemption;
 mod domains;
 mod image_locality;
 mod inter_pod_affinity;
@@ -12,12 +15,18 @@ mod node_ports;
 mod node_resources_fit;
 mod node_unschedulable;
 mod pod_topology_spread;
+mod priority_sort;
+mod scheduling_gates;
 mod taint_toleration;
 
+use krafla_framework::conf::kube::args::DefaultPreemptionArgs;
 use krafla_framework::registry::{ArgumentProblem, Build, NodePluginBuilder, NodePluginInfo};
 use krafla_framework::{NodePlugin, Value};
 
 pub use balanced_allocation::NodeResourcesBalancedAllocation;
+pub use coscheduling::Coscheduling;
+pub use default_binder::DefaultBinder;
+pub use default_preemption::DefaultPreemption;
 pub use image_locality::ImageLocality;
 pub use inter_pod_affinity::InterPodAffinity;
 pub use node_affinity::NodeAffinity;
@@ -26,10 +35,13 @@ pub use node_ports::NodePorts;
 pub use node_resources_fit::{NodeResourcesFit, Strategy};
 pub use node_unschedulable::NodeUnschedulable;
 pub use pod_topology_spread::{Defaults, PodTopologySpread};
+pub use priority_sort::PrioritySort;
+pub use scheduling_gates::SchedulingGates;
 pub use taint_toleration::TaintToleration;
 
 /// Every plugin of this folder that a profile may name; those of the default profile in its order.
 pub fn all() -> Vec<NodePluginBuilder> {
+    use krafla_framework::ExtensionPoint::{Bind, Permit, PostFilter, PreEnqueue, QueueSort, Reserve};
     use krafla_framework::ExtensionPoint::{Filter, PreFilter, PreScore, Score};
     let builder = |name, about, points, default_weight, build: Build| NodePluginBuilder {
         info: NodePluginInfo { name, about, points, default_weight },
@@ -38,6 +50,14 @@ pub fn all() -> Vec<NodePluginBuilder> {
     let plain = |make: fn() -> Box<dyn NodePlugin>| Build::Plain(make);
     let legacy = |name, about, make: Make| builder(name, about, &[Score], None, Build::From(make));
     vec![
+        builder(
+            "SchedulingGates",
+            "pods with gates stay out",
+            &[PreEnqueue],
+            Some(0),
+            plain(|| Box::new(SchedulingGates)),
+        ),
+        builder("PrioritySort", "the more important first", &[QueueSort], Some(0), plain(|| Box::new(PrioritySort))),
         builder("NodeUnschedulable", "cordoned nodes", &[Filter], Some(0), plain(|| Box::new(NodeUnschedulable))),
         builder("NodeName", "`spec.nodeName`", &[Filter], Some(0), plain(|| Box::new(NodeName))),
         builder("TaintToleration", "taints", &[Filter, PreScore, Score], Some(3), plain(|| Box::new(TaintToleration))),
@@ -71,6 +91,14 @@ pub fn all() -> Vec<NodePluginBuilder> {
             Build::From(|args| Ok(Box::new(InterPodAffinity::from_args(args)?))),
         ),
         builder(
+            "DefaultPreemption",
+            "room of the less important",
+            &[PostFilter],
+            Some(0),
+            // Every node is tried, so the least number of them that the arguments ask for is always reached.
+            Build::From(|args| DefaultPreemptionArgs::read(args).map(|_| Box::new(DefaultPreemption) as _)),
+        ),
+        builder(
             "NodeResourcesBalancedAllocation",
             "even use of resources",
             &[PreScore, Score],
@@ -87,6 +115,14 @@ pub fn all() -> Vec<NodePluginBuilder> {
         legacy("RequestedToCapacityRatio", "nodes by utilisation; a name of older versions", |args| {
             Ok(Box::new(NodeResourcesFit::legacy("RequestedToCapacityRatio", args)?))
         }),
+        builder(
+            Coscheduling::NAME,
+            "gangs at Permit",
+            &[QueueSort, PreFilter, PostFilter, Reserve, Permit],
+            None,
+            Build::From(|args| Ok(Box::new(Coscheduling::from_args(args)?))),
+        ),
+        builder("DefaultBinder", "the bind", &[Bind], Some(0), plain(|| Box::new(DefaultBinder))),
     ]
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use krafla_framework::Reasons;
+use krafla_framework::conf::policy::DEFAULT_PREEMPTION;
 use krafla_framework::effect::{Decision, Effect, EvictionCertificate, PodRef, Subject, by_beneficiary};
 use krafla_framework::phase::phase_of;
 use krafla_framework::session_plugin::JobCondition;
+use krafla_framework::{PluginSet, Reasons};
 use krafla_model::ids::IdVec;
 use krafla_model::{Amounts, ClusterState, JobId, JobPhase, Name, NodeId, QueueId, Resources, TaskId, TaskStatus};
 
@@ -178,7 +179,13 @@ impl Written {
 }
 
 /// Decisions of a session as effects, in order.
-pub(crate) fn carry_out(cluster: &ClusterState, decisions: &[Decision], events: bool, effects: &mut Vec<Effect>) {
+pub(crate) fn carry_out(
+    cluster: &ClusterState,
+    plugins: &PluginSet,
+    decisions: &[Decision],
+    events: bool,
+    effects: &mut Vec<Effect>,
+) {
     for decision in decisions {
         match decision {
             Decision::Bind(task) => {
@@ -186,11 +193,14 @@ pub(crate) fn carry_out(cluster: &ClusterState, decisions: &[Decision], events: 
                     effects.push(Effect::Bind {
                         pod: PodRef::of(cluster, *task),
                         node: cluster.node(node).name().clone(),
+                        plugins: plugins.profile_for(cluster, *task).binding_plugins().to_vec(),
                     });
                 }
             }
             Decision::Evict(task, certificate) => {
-                effects.push(Effect::Evict { pod: PodRef::of(cluster, *task), certificate: certificate.clone() });
+                let delete = certificate.action == DEFAULT_PREEMPTION;
+                let pod = PodRef::of(cluster, *task);
+                effects.push(Effect::Evict { pod, certificate: certificate.clone(), delete });
                 if events {
                     effects.push(evicted(PodRef::of(cluster, *task), certificate));
                 }
@@ -207,11 +217,15 @@ pub(crate) fn carry_out(cluster: &ClusterState, decisions: &[Decision], events: 
 fn evicts(cluster: &ClusterState, certificate: &EvictionCertificate, victims: &[TaskId]) -> Option<Effect> {
     const NAMED: usize = 5;
     let (namespace, name) = certificate.beneficiary.split_once('/')?;
+    let alone = match &certificate.placements[..] {
+        [(pod, _)] if *pod.namespace == *namespace && *pod.name == *name => Some(Subject::Pod(pod.clone())),
+        _ => None,
+    };
     let names: Vec<String> = victims.iter().take(NAMED).map(|task| cluster.task_label(*task)).collect();
     let more = victims.len().saturating_sub(NAMED);
     let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
     Some(Effect::Event {
-        about: Subject::Job { namespace: namespace.into(), name: name.into() },
+        about: alone.unwrap_or_else(|| Subject::Job { namespace: namespace.into(), name: name.into() }),
         warning: false,
         reason: "Evicting".to_owned(),
         message: format!("{} evicts {} pods for it: {}{and_more}", certificate.action, victims.len(), names.join(", ")),

@@ -32,6 +32,8 @@ const PATIENCE_MS: i64 = 5_000;
 pub struct Options {
     /// Longest pause between a cycle that decided something and the next, in milliseconds.
     pub period_ms: i64,
+    /// Whether pods are scheduled one by one by their profile, without queues and jobs.
+    pub profile_only: bool,
     /// Whether Kubernetes events are among the effects.
     pub events: bool,
     /// Orders equal nodes by a hash of this seed instead of by name.
@@ -40,7 +42,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { period_ms: 1_000, events: true, tie_seed: None }
+        Self { period_ms: 1_000, profile_only: false, events: true, tie_seed: None }
     }
 }
 
@@ -94,7 +96,17 @@ pub struct CycleReport {
 impl Engine {
     /// An engine with Volcano's built-in configuration and an empty cluster.
     pub fn new(registry: Registry, options: Options) -> Self {
-        let configuration = Configuration::new(Policy::builtin(), &registry);
+        let configuration = Configuration::builtin(&registry, options.profile_only);
+        Self::with_configuration(registry, options, configuration)
+    }
+
+    /// An engine with a policy that was made in some other way than from a text.
+    pub fn with_policy(registry: Registry, options: Options, policy: Policy) -> Self {
+        let configuration = Configuration::new(policy, &registry);
+        Self::with_configuration(registry, options, configuration)
+    }
+
+    fn with_configuration(registry: Registry, options: Options, configuration: Configuration) -> Self {
         let mut cluster = ClusterState::new();
         cluster.set_tie_seed(options.tie_seed);
         Self {
@@ -155,6 +167,9 @@ impl Engine {
 
     /// When a step should come even if nothing happens; [`Time::NEVER`] if none is needed.
     pub fn wakes_at(&self) -> Time {
+        if self.stirred {
+            return self.cluster.now();
+        }
         let timed = self.parked.next().min(self.lonely.next()).min(self.configuration.plugins.wakes_at(&self.cluster));
         match self.last_cycle {
             Some(last) if self.restless => timed.min(last + self.options.period_ms),
@@ -298,7 +313,7 @@ impl Engine {
             }
             return;
         }
-        match Configuration::read(text, file, &self.registry) {
+        match Configuration::read(text, file, &self.registry, self.options.profile_only) {
             Ok((configuration, warnings)) => {
                 info!(file, "configuration in force");
                 self.configuration = configuration;
@@ -344,7 +359,8 @@ impl Engine {
         // In a place of its own: what waits must have a reason also where no action looked.
         let newly = explain::complete(&self.cluster, &mut self.reasons, &self.configuration.action_names);
         outcome.newly_waiting.extend(newly.jobs);
-        effects::carry_out(&self.cluster, &outcome.decisions, self.options.events, &mut step.effects);
+        let plugins = &self.configuration.plugins;
+        effects::carry_out(&self.cluster, plugins, &outcome.decisions, self.options.events, &mut step.effects);
         self.written.conditions(&self.cluster, outcome.conditions, self.options.events, &mut step.effects);
         self.written.statuses(&mut self.cluster, &outcome.changed, &mut step.effects);
         self.written.nominations(&self.cluster, &outcome.nominations, &mut step.effects);
@@ -362,6 +378,9 @@ impl Engine {
         for task in newly.tasks {
             self.lonely.park(task, self.cluster.now() + PATIENCE_MS);
         }
+        let to_tell = &outcome.newly_waiting_tasks;
+        effects::waiting_alone(&self.cluster, &self.reasons, to_tell, self.options.events, &mut step.effects);
+        self.stirred |= outcome.unfinished;
         self.restless = !outcome.decisions.is_empty();
         debug!(decisions = outcome.decisions.len(), "cycle done");
         CycleReport { number: self.cycles, decisions: outcome.decisions, healed }

@@ -63,6 +63,9 @@ pub enum Effect {
         pod: PodRef,
         /// The node.
         node: Name,
+        /// Plugins that take part on the way, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        plugins: Vec<Name>,
     },
     /// Evict a pod.
     Evict {
@@ -70,6 +73,9 @@ pub enum Effect {
         pod: PodRef,
         /// Why.
         certificate: EvictionCertificate,
+        /// Whether it is deleted, as kube-scheduler does, so that disruption budgets are only a preference.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        delete: bool,
     },
     /// Write a PodGroup's phase and counts.
     JobStatus {

@@ -11,6 +11,7 @@ use crate::rank::{JobRank, QueueRank, Rank, TaskRank};
 use crate::reason::Reason;
 use crate::registry::Registry;
 use crate::scheduling::profile::{FILTERING, Profile, SCORING};
+use crate::scheduling::queue::SchedulingQueue;
 use crate::scheduling::search::Room;
 use crate::scheduling::waiting::WaitingPods;
 use crate::session_plugin::{Domain, EvictionKind, Freeable, Purpose, SessionPlugin, Victims, Vote};
@@ -24,6 +25,8 @@ pub struct PluginSet {
     profile: Profile,
     /// Profiles by the name under which pods choose them.
     profiles: BTreeMap<Name, Profile>,
+    /// The queue, where pods are scheduled one by one.
+    pub(crate) queue: Option<SchedulingQueue>,
     /// Pods that Permit holds back.
     pub(crate) waiting: WaitingPods,
 }
@@ -65,6 +68,7 @@ impl PluginSet {
             tiers,
             profile: Profile::new(entries),
             profiles: profiles.collect(),
+            queue: policy.one_by_one.then(|| SchedulingQueue::new(policy.queue_times)),
             waiting: WaitingPods::default(),
         }
     }
@@ -74,13 +78,26 @@ impl PluginSet {
         if self.profiles.is_empty() {
             return &self.profile;
         }
-        self.profiles.get(&cluster.shape_of(task).spec.scheduler_name).unwrap_or(&self.profile)
+        self.named_profile_for(cluster, task).unwrap_or(&self.profile)
+    }
+
+    /// The profile that a task names; `None` if there is none of that name. Pods that name no scheduler, as those of
+    /// simulations, go to the first.
+    pub fn named_profile_for(&self, cluster: &ClusterState, task: TaskId) -> Option<&Profile> {
+        let name = &cluster.shape_of(task).spec.scheduler_name;
+        match self.profiles.first_key_value() {
+            None => Some(&self.profile),
+            Some((_, first)) if name.is_empty() => Some(first),
+            Some(_) => self.profiles.get(name),
+        }
     }
 
     /// As [`Self::profile_for`], with the pods that wait at Permit.
     pub(crate) fn profile_for_mut(&mut self, cluster: &ClusterState, task: TaskId) -> (&mut Profile, &mut WaitingPods) {
         let Self { profile, profiles, waiting, .. } = self;
-        (profiles.get_mut(&cluster.shape_of(task).spec.scheduler_name).unwrap_or(profile), waiting)
+        let name = &cluster.shape_of(task).spec.scheduler_name;
+        let first = profiles.first_key_value().map(|(first, _)| first.clone()).filter(|_| name.is_empty());
+        (profiles.get_mut(first.as_ref().unwrap_or(name)).unwrap_or(profile), waiting)
     }
 
     /// Tells the Reserve plugins that a task's node is taken away again.
@@ -109,6 +126,11 @@ impl PluginSet {
         &self.profiles
     }
 
+    /// The queue, where pods are scheduled one by one.
+    pub fn queue(&self) -> Option<&SchedulingQueue> {
+        self.queue.as_ref()
+    }
+
     /// The node-level profile of the tiers.
     pub fn profile(&self) -> &Profile {
         &self.profile
@@ -132,7 +154,8 @@ impl PluginSet {
     /// The earliest time at which an answer may change without an event.
     pub fn wakes_at(&self, cluster: &ClusterState) -> Time {
         let told = self.plugins.iter().map(|plugin| plugin.wakes_at(cluster)).min().unwrap_or(Time::NEVER);
-        told.min(self.waiting.next_deadline())
+        let queue = self.queue.as_ref().map_or(Time::NEVER, SchedulingQueue::wakes_at);
+        told.min(self.waiting.next_deadline()).min(queue)
     }
 
     /// What a queue is due, by the first plugin that says.

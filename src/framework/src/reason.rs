@@ -170,6 +170,13 @@ pub enum Reason {
         /// Its words.
         message: String,
     },
+    /// No node fits a pod that is scheduled by itself.
+    Unschedulable {
+        /// What the nodes said.
+        refusals: Box<Refusals>,
+        /// What PostFilter said; may be empty.
+        post_filter: String,
+    },
     /// A started gang that lost members is repaired first.
     WaitingBehindRepair {
         /// The gang.
@@ -288,6 +295,7 @@ impl Reason {
             Self::SchedulingGated { .. } => "SchedulingGated",
             Self::WaitingForRelease { .. } => "WaitingForRelease",
             Self::BindRefused { .. } => "BindRefused",
+            Self::Unschedulable { .. } => "Unschedulable",
             Self::WaitingForPermit { .. } => "WaitingForPermit",
             Self::RefusedByPlugin { .. } => "RefusedByPlugin",
             Self::WaitingBehindRepair { .. } => "WaitingBehindRepair",
@@ -358,6 +366,12 @@ impl fmt::Display for Reason {
             }
             Self::BindRefused { times, retry_at } => {
                 write!(f, "its bind was refused {times} times; tried again at {}", format_ms(retry_at.0))
+            }
+            Self::Unschedulable { refusals, post_filter } => {
+                // Kubernetes' words for it, which tools look for.
+                let said = refusals.to_string().replacen("nodes are unavailable", "nodes are available", 1);
+                write!(f, "{said}")?;
+                if post_filter.is_empty() { Ok(()) } else { write!(f, ". {post_filter}") }
             }
             Self::WaitingForPermit { node, plugins } => {
                 write!(f, "has room on node {node} and waits for {} of Permit", plugins.join(", "))

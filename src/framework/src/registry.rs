@@ -1,9 +1,12 @@
 //! What a build has: actions and plugins by name. Others add theirs here and call the same `main`.
 
+use std::sync::Arc;
+
 use crate::action::Action;
 use crate::conf::arguments::{Arguments, Value};
 use crate::conf::catalogue::{ActionInfo, Catalogue, PluginInfo};
 use crate::conf::policy::PluginEntry;
+use crate::scheduling::binding::BindingPlugin;
 use crate::scheduling::plugin::NodePlugin;
 use crate::scheduling::point::ExtensionPoint;
 use crate::session_plugin::SessionPlugin;
@@ -89,6 +92,8 @@ pub struct Registry {
     pub plugins: Vec<PluginBuilder>,
     /// Node-level plugins; those with a default weight in the order of the default profile.
     pub node_plugins: Vec<NodePluginBuilder>,
+    /// What plugins do on the way to a bind; each goes with the node-level plugin of its name.
+    pub binding_plugins: Vec<Arc<dyn BindingPlugin>>,
     /// Whether a KubeSchedulerConfiguration may only have names that kube-scheduler itself accepts.
     pub strict_upstream: bool,
 }

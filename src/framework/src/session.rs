@@ -1,6 +1,6 @@
 //! A session: one pass over a frozen cluster, in which actions try and commit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::journal::{Operation, Refusal, Savepoint, Verb};
 use krafla_model::{ClusterState, JobId, JobPhase, NodeId, QueueId, TaskId, TaskStatus};
@@ -13,9 +13,11 @@ use crate::plugin_set::PluginSet;
 use crate::reason::Reason;
 use crate::reasons::Reasons;
 use crate::scheduling::point::ExtensionPoint;
+use crate::scheduling::post_filter::{FailedAttempt, PostFilter};
+use crate::scheduling::queue::SchedulingQueue;
 use crate::scheduling::search::{Found, Prefer, Room, SearchLimits, Searcher};
-use crate::scheduling::verdict::{Verdict, Why};
-use crate::scheduling::waiting::Signal;
+use crate::scheduling::verdict::{Refusals, Verdict, Why};
+use crate::scheduling::waiting::{GroupNote, Signal};
 use crate::session_plugin::JobCondition;
 
 /// One session. It borrows the cluster, so what it sees stands still, and opening it costs nothing.
@@ -30,6 +32,12 @@ pub struct Session<'a> {
     newly_waiting: Vec<JobId>,
     /// Tasks that Permit sent back, and the plugin that did.
     sent_back: Vec<(TaskId, &'static str)>,
+    /// Tasks whose own reason has a new code, in the order of the changes.
+    newly_waiting_tasks: Vec<TaskId>,
+    /// Nominations that stand whatever is promised at the end.
+    nominations: BTreeMap<TaskId, NodeId>,
+    /// There is more to do than one session should.
+    unfinished: bool,
 }
 
 /// What a closed session leaves behind.
@@ -48,6 +56,10 @@ pub struct Outcome {
     pub nominations: Vec<(TaskId, NodeId)>,
     /// Tasks that had their place and lost it at Permit, in the order in which that was decided.
     pub sent_back: Vec<TaskId>,
+    /// Tasks that wait for another reason of their own than before, in the order of the changes.
+    pub newly_waiting_tasks: Vec<TaskId>,
+    /// There is more to do: another session should follow at once.
+    pub unfinished: bool,
 }
 
 impl<'a> Session<'a> {
@@ -80,6 +92,9 @@ impl<'a> Session<'a> {
             decisions: Vec::new(),
             newly_waiting: Vec::new(),
             sent_back: Vec::new(),
+            newly_waiting_tasks: Vec::new(),
+            nominations: BTreeMap::new(),
+            unfinished: false,
         };
         session.end_waits();
         session
@@ -97,8 +112,9 @@ impl<'a> Session<'a> {
     /// Closes it: reservations that were not committed are given up, plugins have the last word.
     pub fn close(self) -> Outcome {
         let promised = self.cluster.reserved();
-        let nominations: Vec<(TaskId, NodeId)> =
-            promised.filter_map(|task| Some((task, self.cluster.task(task).node()?))).collect();
+        let promised = promised.filter_map(|task| Some((task, self.cluster.task(task).node()?)));
+        let nominations: BTreeMap<TaskId, NodeId> = self.nominations.into_iter().chain(promised).collect();
+        let nominations: Vec<(TaskId, NodeId)> = nominations.into_iter().collect();
         // In the opposite order of their making nothing more would happen: each concerns one task.
         for task in self.cluster.reserved().collect::<Vec<_>>() {
             if let Some(operation) = self.cluster.give_up_reservation(task) {
@@ -120,6 +136,8 @@ impl<'a> Session<'a> {
             newly_waiting: self.newly_waiting,
             nominations,
             sent_back,
+            newly_waiting_tasks: self.newly_waiting_tasks,
+            unfinished: self.unfinished,
         }
     }
 
@@ -171,7 +189,8 @@ impl<'a> Session<'a> {
 
     /// Carries out what has become of pods that waited at Permit. One that is sent back may make its plugin send back
     /// others.
-    pub(crate) fn end_waits(&mut self) {
+    pub fn end_waits(&mut self) {
+        self.remember_groups();
         while let Some((pod, signal)) = self.plugins.waiting.take_ended(self.cluster.now()) {
             match signal {
                 Signal::Allowed => {
@@ -179,6 +198,18 @@ impl<'a> Session<'a> {
                     self.decisions.push(Decision::Bind(pod.task));
                 }
                 Signal::Rejected { plugin, why } => self.send_back(pod.task, plugin, &why),
+            }
+        }
+        self.remember_groups();
+    }
+
+    fn remember_groups(&mut self) {
+        let now = self.cluster.now();
+        for note in self.plugins.waiting.take_group_notes() {
+            match note {
+                GroupNote::Failed(group) => self.cluster.set_group_failure(group, true),
+                GroupNote::Together(group) => self.cluster.set_group_failure(group, false),
+                GroupNote::Paused(group, ms) => self.cluster.pause_group(group, now + ms),
             }
         }
     }
@@ -219,6 +250,105 @@ impl<'a> Session<'a> {
     pub fn explain_promise(&mut self, task: TaskId, reason: Reason) {
         let now = self.cluster.now();
         self.reasons.set_promised(task, reason, now);
+    }
+
+    /// Notes why a task waits that no job speaks for.
+    pub fn explain_task(&mut self, task: TaskId, reason: Reason) {
+        if self.reasons.set_task(task, reason, self.cluster.now()) {
+            self.newly_waiting_tasks.push(task);
+        }
+    }
+
+    /// Nominates a node for a task beyond this session; it holds nothing there.
+    pub fn nominate(&mut self, task: TaskId, node: NodeId) {
+        self.nominations.insert(task, node);
+    }
+
+    /// Tasks that are nominated for a node beyond this session, by id.
+    pub fn nominations(&self) -> impl Iterator<Item = (TaskId, NodeId)> {
+        self.nominations.iter().map(|(task, node)| (*task, *node))
+    }
+
+    /// Whether a task has its node in memory and waits at Permit.
+    pub fn is_waiting_on_permit(&self, task: TaskId) -> bool {
+        self.plugins.waiting.get(&self.cluster.task(task).uid).is_some()
+    }
+
+    /// Sends a task back that waits at Permit.
+    pub fn reject_waiting(&mut self, task: TaskId, why: &'static str) {
+        if let Some(pod) = self.plugins.waiting.get_mut(&self.cluster.task(task).uid) {
+            pod.reject("Preemption", Why::Says(why));
+        }
+        self.end_waits();
+    }
+
+    /// Takes a task's nomination back.
+    pub fn clear_nomination(&mut self, task: TaskId) {
+        self.nominations.remove(&task);
+    }
+
+    /// There is more to do than one session should: what is decided goes out first.
+    pub fn leave_unfinished(&mut self) {
+        self.unfinished = true;
+    }
+
+    /// Tasks that Permit has sent back in this session, and the plugin that did; each is told once.
+    pub fn take_sent_back(&mut self) -> Vec<(TaskId, &'static str)> {
+        std::mem::take(&mut self.sent_back)
+    }
+
+    /// Tasks that plugins want to be tried soon; each is told once.
+    pub fn take_activated(&mut self) -> Vec<TaskId> {
+        self.plugins.waiting.take_activated()
+    }
+
+    /// Lets `work` on the queue of pods that are scheduled one by one; `None` if there is none.
+    pub fn with_queue<T>(
+        &mut self,
+        work: impl FnOnce(&mut SchedulingQueue, &PluginSet, &mut ClusterState) -> T,
+    ) -> Option<T> {
+        let mut queue = self.plugins.queue.take()?;
+        let done = work(&mut queue, self.plugins, self.cluster);
+        self.plugins.queue = Some(queue);
+        Some(done)
+    }
+
+    /// The best of the first `enough` of `candidates` that fit, in their order, and how many were looked at. Nodes are
+    /// taken as they are now.
+    pub fn find_node_among(&mut self, task: TaskId, candidates: &[NodeId], enough: usize) -> (Found, usize) {
+        let now = SearchLimits { may_start: true, may_wait: false };
+        let profile = self.plugins.profile_for(self.cluster, task);
+        let found = self.searcher.find_enough(profile, self.cluster, task, candidates, now, enough, None);
+        (found, self.searcher.looked_at())
+    }
+
+    /// Asks the PostFilter plugins about a task that the last search found no node for: the first that nominates a
+    /// node, and what the others said.
+    pub fn run_post_filter_plugins(
+        &mut self,
+        task: TaskId,
+        refusals: &Refusals,
+    ) -> (Option<(NodeId, Vec<TaskId>)>, String) {
+        let unschedulable = self.searcher.unschedulable().to_vec();
+        let mut words = Vec::new();
+        let (profile, waiting) = self.plugins.profile_for_mut(self.cluster, task);
+        let profile = &*profile;
+        for plugin in profile.plugins(ExtensionPoint::PostFilter) {
+            let before = self.cluster.savepoint();
+            let mut attempt =
+                FailedAttempt::new(task, &unschedulable, refusals, self.cluster, profile, self.searcher, waiting);
+            let answer = plugin.post_filter(&mut attempt);
+            attempt.undo(before);
+            match answer {
+                PostFilter::Nominate { node, victims } => return (Some((node, victims)), words.join(", ")),
+                PostFilter::Unschedulable(said) => words.extend(Some(said).filter(|said| !said.is_empty())),
+                PostFilter::Unresolvable(said) => {
+                    words.push(said);
+                    break;
+                }
+            }
+        }
+        (None, words.join(", "))
     }
 
     /// Begins to try something. What is not committed or held is undone when the statement drops.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::cluster_event::{About, ActionType, ClusterEvent, EventResource, node_changes};
 use crate::devices::Devices;
 use crate::event::Problem;
 use crate::ids::{JobId, NodeId, QueueId, TaskId};
@@ -13,6 +14,7 @@ use crate::node::{Node, NodeBooks, NodeSpec};
 use crate::queue::{Queue, QueueSpec, ROOT_QUEUE};
 use crate::resources::{Amounts, Limits, Resources};
 use crate::state::ClusterState;
+use crate::time::Time;
 
 impl ClusterState {
     pub(crate) fn apply_node(&mut self, spec: NodeSpec, problems: &mut Vec<Problem>) {
@@ -23,6 +25,12 @@ impl ClusterState {
         match self.find_node(&spec.name) {
             Some(id) => {
                 self.count_images(id, false);
+                let action = node_changes(&self.nodes[id].spec, &spec);
+                self.note(|state| ClusterEvent {
+                    resource: EventResource::Node,
+                    action,
+                    about: About::Node { node: id, before: Some(Box::new(state.nodes[id].spec.clone())) },
+                });
                 let node = &mut self.nodes[id];
                 self.totals.allocatable.sub(&node.allocatable);
                 let devices_changed = node.spec.gpu_devices != spec.gpu_devices;
@@ -41,6 +49,8 @@ impl ClusterState {
                 let id = self.nodes.insert(Node { spec, allocatable, books, version: self.version });
                 self.node_by_name.insert(name.clone(), id);
                 self.count_images(id, true);
+                let about = About::Node { node: id, before: None };
+                self.note(|_| ClusterEvent { resource: EventResource::Node, action: ActionType::ADD, about });
                 self.reorder_nodes();
                 for task in self.homeless.remove(&name).unwrap_or_default() {
                     self.move_in(task, Some(id));
@@ -145,6 +155,8 @@ impl ClusterState {
                 priority,
                 phase,
                 seen,
+                failed_at: None,
+                retry_at: Time::default(),
                 ran_ms: 0,
                 unplaceable: false,
                 tasks: Default::default(),

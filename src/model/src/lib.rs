@@ -8,6 +8,7 @@ pub mod apply;
 mod apply_objects;
 pub mod budget;
 pub mod check;
+pub mod cluster_event;
 pub mod devices;
 pub mod event;
 pub mod ids;

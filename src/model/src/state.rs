@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::Budget;
+use crate::cluster_event::ClusterEvent;
 use crate::event::QuotaSpec;
 use crate::ids::{IdVec, JobId, Lookup, NodeId, QueueId, ShapeId, Slab, TaskId};
 use crate::job::{Job, JobPhase};
@@ -76,6 +77,8 @@ pub struct ClusterState {
     /// Jobs whose books have moved since the last [`ClusterState::take_changed_jobs`].
     pub(crate) changed_jobs: BTreeSet<JobId>,
     pub(crate) journal: Vec<Change>,
+    /// Changes since they were taken last; `None` if nobody takes them.
+    pub(crate) cluster_events: Option<Vec<ClusterEvent>>,
     pub(crate) version: u64,
     pub(crate) room_version: u64,
     /// Nodes by image, for image locality: how many nodes hold each image.
@@ -360,6 +363,16 @@ impl ClusterState {
         self.changed_jobs.insert(job);
         self.refresh_waiting(job);
         self.version += 1;
+    }
+
+    /// Notes that a gang failed to get together, or that it has got together after all.
+    pub fn set_group_failure(&mut self, job: JobId, failed: bool) {
+        self.jobs[job].failed_at = failed.then_some(self.now);
+    }
+
+    /// None of a job's pods is to be tried before `retry_at`.
+    pub fn pause_group(&mut self, job: JobId, retry_at: Time) {
+        self.jobs[job].retry_at = retry_at;
     }
 
     /// Notes whether some member that a job needs can run on no node as nodes are now. Forgotten when a node changes.

@@ -7,13 +7,15 @@ mod events;
 mod evict;
 #[cfg(test)]
 mod fake;
+mod hooks;
 mod placing;
 mod status;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use krafla_framework::Effect;
+use krafla_framework::{BindingPlugin, Effect};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -21,7 +23,8 @@ pub(crate) use answer::{Answer, CALL, text_of};
 pub(crate) use backlog::Backlog;
 use bind::Binder;
 pub(crate) use events::{Events, Notice, reference};
-use evict::Evictor;
+use evict::{By, Evictor};
+use hooks::Hooks;
 pub(crate) use placing::Placing;
 pub(crate) use status::{Counts, FIELD_MANAGER, Statuses};
 
@@ -64,6 +67,8 @@ pub(crate) struct Role {
     pub(crate) scheduler: ObjectReference,
     /// Binds at once.
     pub(crate) binds_at_once: usize,
+    /// Plugins that take part on the way to a bind.
+    pub(crate) binding_plugins: Vec<Arc<dyn BindingPlugin>>,
 }
 
 impl Performer {
@@ -90,7 +95,13 @@ impl Performer {
         };
         Self {
             evictor: Evictor::new(means.clone()),
-            binder: Binder::new(means, directory.clone(), placing.clone(), role.binds_at_once),
+            binder: Binder::new(
+                means,
+                directory.clone(),
+                placing.clone(),
+                role.binds_at_once,
+                Hooks { plugins: role.binding_plugins.into(), client: clients.calls.clone() },
+            ),
             statuses,
             events,
             backlog,
@@ -138,8 +149,12 @@ impl Performer {
     /// Carries out one effect. Never waits.
     pub(crate) fn perform(&self, effect: Effect) {
         match effect {
-            Effect::Bind { pod, node } => self.binder.bind(pod, node),
-            Effect::Evict { pod, .. } => self.evictor.evict(pod),
+            Effect::Bind { pod, node, plugins } => self.binder.bind(pod, node, plugins),
+            Effect::Evict { pod, delete: false, .. } => self.evictor.evict(pod, By::Eviction),
+            Effect::Evict { pod, certificate, delete: true } => {
+                let message = format!("{} will run on {}", certificate.beneficiary, certificate.node);
+                self.evictor.evict(pod, By::Deletion { message });
+            }
             Effect::JobStatus { namespace, name, phase, running, succeeded, failed } => {
                 self.statuses.group_counts((namespace, name), Counts { phase, running, succeeded, failed });
             }

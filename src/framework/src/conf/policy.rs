@@ -2,11 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use krafla_model::Name;
+
 use super::arguments::{Arguments, Value};
 use super::switches::Switches;
 use crate::registry::Registry;
 use crate::scheduling::point::ExtensionPoint;
 use crate::scheduling::profile::{Profile, ProfileEntry};
+use crate::scheduling::queue::QueueTimes;
+
+/// The plugin that makes room for pods that are scheduled one by one.
+pub const DEFAULT_PREEMPTION: &str = "DefaultPreemption";
+
+/// The action that schedules pods one by one.
+pub const SCHEDULE_ONE: &str = "schedule-one";
 
 /// What a scheduler runs by. Everything in it is known to exist and to be of the right type.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,25 +30,12 @@ pub struct Policy {
     pub profiles: Vec<ProfilePolicy>,
     /// HTTP services that help the profiles, in the order in which they are asked.
     pub extenders: Vec<ExtenderPolicy>,
-    /// How long a pod is left alone after it found no node.
-    pub backoff: PodBackoff,
+    /// Whether pods are scheduled one by one by the queue of kube-scheduler, without queues and jobs.
+    pub one_by_one: bool,
+    /// Times of that queue.
+    pub queue_times: QueueTimes,
     /// Where load figures come from, for plugins that use them. Empty: nowhere.
     pub metrics: Arguments,
-}
-
-/// How long a pod is left alone after it found no node: the first pause, doubled each time up to the longest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PodBackoff {
-    /// The first pause.
-    pub initial_seconds: i64,
-    /// The longest.
-    pub max_seconds: i64,
-}
-
-impl Default for PodBackoff {
-    fn default() -> Self {
-        Self { initial_seconds: 1, max_seconds: 10 }
-    }
 }
 
 /// An extender: an HTTP service that takes part in decisions.
@@ -121,7 +117,25 @@ pub struct ProfilePolicy {
     pub arguments: BTreeMap<String, Value>,
 }
 
+/// The name of the profile of a configuration that names none.
+pub const DEFAULT_PROFILE: &str = "default-scheduler";
+
 impl ProfilePolicy {
+    /// kube-scheduler's profile for when nothing is written: every plugin that is enabled by default, at all of its
+    /// points, with its weight.
+    #[must_use]
+    pub fn default_profile(registry: &Registry) -> Self {
+        let mut points: BTreeMap<ExtensionPoint, Vec<(String, i64)>> = BTreeMap::new();
+        for info in registry.node_plugins.iter().map(|builder| builder.info) {
+            let Some(weight) = info.default_weight else { continue };
+            for &point in info.points {
+                let weight = if point == ExtensionPoint::Score { weight } else { 1 };
+                points.entry(point).or_default().push((info.name.to_owned(), weight));
+            }
+        }
+        Self { name: DEFAULT_PROFILE.to_owned(), points, ..Self::default() }
+    }
+
     /// Builds the plugins. Names that the registry lacks, and arguments that a plugin does not take, were refused by the
     /// compiler.
     #[allow(clippy::cast_precision_loss, reason = "weights of at most a million")]
@@ -149,7 +163,26 @@ impl ProfilePolicy {
         let place = |(name, _): &(String, i64)| places.get(name).copied();
         let order = self.points.iter().map(|(point, members)| (*point, members.iter().filter_map(place).collect()));
         let order = order.collect();
-        Profile::ordered(self.name.as_str().into(), self.percentage_of_nodes_to_score, entries, order)
+        let mut profile =
+            Profile::ordered(self.name.as_str().into(), self.percentage_of_nodes_to_score, entries, order);
+        profile.binding = self.binding(registry);
+        profile
+    }
+}
+
+impl ProfilePolicy {
+    /// Plugins that a shell asks on the way to the bind, in the order of PreBind, Bind and PostBind.
+    fn binding(&self, registry: &Registry) -> Vec<Name> {
+        let mut names: Vec<Name> = Vec::new();
+        for point in [ExtensionPoint::PreBind, ExtensionPoint::Bind, ExtensionPoint::PostBind] {
+            for (name, _) in self.points.get(&point).into_iter().flatten() {
+                let known = registry.binding_plugins.iter().any(|plugin| plugin.name() == name);
+                if known && !names.iter().any(|seen| **seen == **name) {
+                    names.push(name.as_str().into());
+                }
+            }
+        }
+        names
     }
 }
 
@@ -177,6 +210,12 @@ impl Policy {
             ],
             ..Self::default()
         }
+    }
+
+    /// The same without queues and jobs: each pod is scheduled by its profile alone, as kube-scheduler does.
+    #[must_use]
+    pub fn one_by_one(self) -> Self {
+        Self { actions: vec![SCHEDULE_ONE.to_owned()], tiers: Vec::new(), one_by_one: true, ..self }
     }
 
     /// The arguments of an action; none when nothing was written for it.

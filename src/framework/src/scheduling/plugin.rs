@@ -2,10 +2,12 @@
 //!
 //! Hooks up to Permit are functions of the model alone. What talks to the API, PreBind and Bind, is run by a shell.
 
+use krafla_model::cluster_event::{ActionType, ClusterEvent, EventResource};
 use krafla_model::{ClusterState, NodeId, TaskId};
 
 use crate::rank::Rank;
 use crate::scheduling::cycle_state::CycleState;
+use crate::scheduling::post_filter::{FailedAttempt, PostFilter};
 use crate::scheduling::search::Room;
 use crate::scheduling::verdict::{Verdict, Why};
 use crate::scheduling::waiting::WaitingPods;
@@ -143,6 +145,22 @@ pub trait NodePlugin: Send {
 
     /// Brings the scores of all nodes, in the order of `nodes`, to their final range, in place.
     fn normalize(&self, cluster: &ClusterState, nodes: &[NodeId], state: &CycleState, scores: &mut [f64]) {}
+
+    /// No node fits: what may be done about it. Called only then, and only until a plugin has an answer.
+    fn post_filter(&self, attempt: &mut FailedAttempt<'_>) -> PostFilter {
+        PostFilter::Unschedulable(String::new())
+    }
+
+    /// What may let a task in again that this plugin refused: kinds of objects, and what happens to them. `None` is
+    /// everything; an empty list is nothing but time.
+    fn events(&self) -> Option<&'static [(EventResource, ActionType)]> {
+        None
+    }
+
+    /// Whether one of [`Self::events`] may help a task that this plugin refused. Where in doubt, it may.
+    fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
+        true
+    }
 
     /// The task has been given a node, in memory only.
     fn reserve(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId) -> Result<(), Why> {

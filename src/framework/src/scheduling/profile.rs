@@ -53,6 +53,8 @@ pub struct Profile {
     name: Name,
     percentage_of_nodes_to_score: Option<u8>,
     bounds_scores: bool,
+    /// Plugins that take part on the way to the bind, in order.
+    pub(crate) binding: Vec<Name>,
     pub(crate) entries: Vec<ProfileEntry>,
     order: BTreeMap<ExtensionPoint, Vec<usize>>,
     pub(crate) pre_filters: Vec<usize>,
@@ -80,7 +82,17 @@ impl Profile {
         let filters = at(ExtensionPoint::Filter).filter(|&i| entries[i].plugin.filter_scope().is_some()).collect();
         let scores = |&i: &usize| entries[i].plugin.score_scope().is_some() && entries[i].weight != 0.0;
         let scorers = at(ExtensionPoint::Score).filter(scores).collect();
-        Self { name, percentage_of_nodes_to_score, bounds_scores: true, entries, order, pre_filters, filters, scorers }
+        Self {
+            name,
+            percentage_of_nodes_to_score,
+            bounds_scores: true,
+            binding: Vec::new(),
+            entries,
+            order,
+            pre_filters,
+            filters,
+            scorers,
+        }
     }
 
     /// The name by which pods choose it (`spec.schedulerName`); empty if it serves all.
@@ -92,6 +104,11 @@ impl Profile {
     /// said, 0 if the size of the cluster decides.
     pub fn percentage_of_nodes_to_score(&self) -> Option<u8> {
         self.percentage_of_nodes_to_score
+    }
+
+    /// Plugins that a shell asks on the way to the bind, in order.
+    pub fn binding_plugins(&self) -> &[Name] {
+        &self.binding
     }
 
     /// Whether any plugin filters nodes.
@@ -123,6 +140,13 @@ impl Profile {
     /// The plugins of a point, in order.
     pub fn plugins(&self, point: ExtensionPoint) -> impl DoubleEndedIterator<Item = &dyn NodePlugin> {
         self.order.get(&point).into_iter().flatten().map(|&i| &*self.entries[i].plugin)
+    }
+
+    /// Whether `ask` holds for any of the plugins of these names. One that the profile lacks counts as one that may be
+    /// helped by anything.
+    pub fn any_plugin(&self, names: &BTreeSet<String>, ask: impl Fn(&dyn NodePlugin) -> bool) -> bool {
+        let named = |name: &String| self.entries.iter().find(|entry| entry.plugin.name() == name);
+        names.iter().any(|name| named(name).is_none_or(|entry| ask(&*entry.plugin)))
     }
 
     /// The first PreEnqueue plugin that keeps a task out of the queue, and why.

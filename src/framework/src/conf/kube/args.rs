@@ -84,9 +84,11 @@ impl CoschedulingArgs {
     /// Reads `args`; nothing is all defaults.
     pub fn read(args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
         let fields = ["permitWaitingTimeSeconds", "podGroupBackoffSeconds", "podGroupRejectPercentage"];
+        // The upper limit keeps times in milliseconds far from what 64 bits can count.
+        let seconds = 0..=i64::from(i32::MAX);
         read(args, &fields, |args| Self {
-            permit_waiting_time_seconds: args.integer(fields[0], 0..=i64::MAX, 60),
-            pod_group_backoff_seconds: args.integer(fields[1], 0..=i64::MAX, 0),
+            permit_waiting_time_seconds: args.integer(fields[0], seconds.clone(), 60),
+            pod_group_backoff_seconds: args.integer(fields[1], seconds, 0),
             pod_group_reject_percentage: args.integer(fields[2], 0..=100, 10),
         })
     }

@@ -63,7 +63,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Policy {
     for profile in &mut profiles {
         ignore_resources(profile, &ignored);
     }
-    Policy { profiles, extenders, backoff: top.backoff, ..Policy::builtin() }
+    Policy { profiles, extenders, queue_times: top.queue_times, ..Policy::builtin() }
 }
 
 /// Adds resources that extenders look after to those that NodeResourcesFit does not.

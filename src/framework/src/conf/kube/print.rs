@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use super::upstream::PLUGINS;
 use super::{KIND, VERSION};
 use crate::conf::catalogue::Catalogue;
-use crate::conf::policy::{ExtenderPolicy, PodBackoff, Policy, ProfilePolicy};
+use crate::conf::policy::{ExtenderPolicy, Policy, ProfilePolicy};
 use crate::conf::print::{flow, quoted, scalar};
 use crate::scheduling::point::ExtensionPoint;
+use crate::scheduling::queue::QueueTimes;
 
 /// The text; compiling it gives an equal policy, but for keys of extenders, which are not shown.
 pub(in crate::conf) fn yaml(policy: &Policy, catalogue: &Catalogue) -> String {
@@ -28,9 +29,9 @@ pub(in crate::conf) fn yaml(policy: &Policy, catalogue: &Catalogue) -> String {
     }
     page.line(0, &format!("apiVersion: {VERSION}"));
     page.line(0, &format!("kind: {KIND}"));
-    if policy.backoff != PodBackoff::default() {
-        page.line(0, &format!("podInitialBackoffSeconds: {}", policy.backoff.initial_seconds));
-        page.line(0, &format!("podMaxBackoffSeconds: {}", policy.backoff.max_seconds));
+    if policy.queue_times != QueueTimes::default() {
+        page.line(0, &format!("podInitialBackoffSeconds: {}", policy.queue_times.initial_backoff_ms / 1_000));
+        page.line(0, &format!("podMaxBackoffSeconds: {}", policy.queue_times.max_backoff_ms / 1_000));
     }
     page.line(0, "profiles:");
     for profile in &policy.profiles {

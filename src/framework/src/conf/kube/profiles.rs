@@ -12,12 +12,10 @@ use super::upstream::PLUGINS;
 use crate::conf::arguments::Value;
 use crate::conf::catalogue::Catalogue;
 use crate::conf::names::shown;
-use crate::conf::policy::ProfilePolicy;
+use crate::conf::policy::{DEFAULT_PROFILE, ProfilePolicy};
 use crate::conf::reader::Reader;
 use crate::conf::tree::{Entry, Node, Span, Tree};
 use crate::scheduling::point::ExtensionPoint;
-
-const DEFAULT_NAME: &str = "default-scheduler";
 
 /// A profile with what it says of the queue, which is one for all.
 struct Compiled {
@@ -60,7 +58,7 @@ fn name(
 ) -> String {
     let entry = get(entries, "schedulerName");
     if entry.is_none() && is_alone {
-        return DEFAULT_NAME.to_owned();
+        return DEFAULT_PROFILE.to_owned();
     }
     let what = "a profile needs a `schedulerName`";
     let help = "write `schedulerName: …`, the name that pods have in `spec.schedulerName`";

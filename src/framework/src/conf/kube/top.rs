@@ -2,9 +2,9 @@
 
 use super::fields::{self, Level, get};
 use super::scalars::{duration, flag, integer, number, text};
-use crate::conf::policy::PodBackoff;
 use crate::conf::reader::Reader;
 use crate::conf::tree::{Entry, Span, Tree};
+use crate::scheduling::queue::QueueTimes;
 
 const INT32: i64 = i32::MAX as i64;
 
@@ -12,7 +12,7 @@ const INT32: i64 = i32::MAX as i64;
 #[derive(Default)]
 pub(super) struct Top {
     pub(super) percentage_of_nodes_to_score: Option<u8>,
-    pub(super) backoff: PodBackoff,
+    pub(super) queue_times: QueueTimes,
 }
 
 pub(super) fn read(reader: &mut Reader<'_>, entries: &[Entry]) -> Top {
@@ -32,7 +32,7 @@ pub(super) fn read(reader: &mut Reader<'_>, entries: &[Entry]) -> Top {
     }
     Top {
         percentage_of_nodes_to_score: percentage(reader, get(entries, "percentageOfNodesToScore")),
-        backoff: backoff(reader, entries),
+        queue_times: queue_times(reader, entries),
     }
 }
 
@@ -41,34 +41,29 @@ pub(super) fn percentage(reader: &mut Reader<'_>, entry: Option<&Entry>) -> Opti
     entry.and_then(|entry| integer(reader, entry, 0, 100)).and_then(|value| u8::try_from(value).ok())
 }
 
-fn backoff(reader: &mut Reader<'_>, entries: &[Entry]) -> PodBackoff {
-    let mut backoff = PodBackoff::default();
-    if let Some(entry) = get(entries, "podInitialBackoffSeconds")
-        && let Some(value) = integer(reader, entry, 1, i64::MAX)
-    {
-        backoff.initial_seconds = value;
+fn queue_times(reader: &mut Reader<'_>, entries: &[Entry]) -> QueueTimes {
+    let mut times = QueueTimes::default();
+    let (initial, max) = (get(entries, "podInitialBackoffSeconds"), get(entries, "podMaxBackoffSeconds"));
+    for (entry, time) in [(initial, &mut times.initial_backoff_ms), (max, &mut times.max_backoff_ms)] {
+        if let Some(seconds) = entry.and_then(|entry| integer(reader, entry, 1, INT32)) {
+            *time = seconds * 1_000;
+        }
     }
-    if let Some(entry) = get(entries, "podMaxBackoffSeconds")
-        && let Some(value) = integer(reader, entry, 1, i64::MAX)
-    {
-        backoff.max_seconds = value;
-    }
-    if backoff.max_seconds < backoff.initial_seconds {
-        let at = get(entries, "podMaxBackoffSeconds").or_else(|| get(entries, "podInitialBackoffSeconds"));
-        let at = at.map(|entry| entry.value.at.clone()).unwrap_or_default();
-        let PodBackoff { initial_seconds, max_seconds } = backoff;
+    let Some(at) = max.or(initial) else { return times };
+    let (initial, max) = (times.initial_backoff_ms / 1_000, times.max_backoff_ms / 1_000);
+    if max < initial {
         let message = format!(
-            "`podMaxBackoffSeconds` has to be at least `podInitialBackoffSeconds`, but {max_seconds} is less than \
-             {initial_seconds}"
+            "`podMaxBackoffSeconds` has to be at least `podInitialBackoffSeconds`, but {max} is less than {initial}"
         );
-        reader.error(&at, message, "too small", Some(format!("write `podMaxBackoffSeconds: {initial_seconds}`")));
+        let help = format!("write `podMaxBackoffSeconds: {initial}`");
+        reader.error(&at.value.at, message, "too small", Some(help));
     }
-    if backoff != PodBackoff::default() {
-        let at = get(entries, "podMaxBackoffSeconds").or_else(|| get(entries, "podInitialBackoffSeconds"));
-        let at = at.map(|entry| entry.at.clone()).unwrap_or_default();
-        elsewhere(reader, &at, "the back-off of pods", "a session tries again when something has changed");
+    if times != QueueTimes::default() {
+        let message = "the back-off of pods counts with --profile-only; in sessions it has no effect";
+        let help = "a session tries a pod again when something has changed".to_owned();
+        reader.warn(&at.at, message, "not in sessions", Some(help));
     }
-    backoff
+    times
 }
 
 fn leader_election(reader: &mut Reader<'_>, above: &Entry) {

@@ -148,7 +148,7 @@ fn plugins_that_a_build_lacks_are_checked_all_the_same() {
         ("DynamicResources", "{bindingTimeout: 999ms}", "at least 1000ms, but is `999ms`"),
         ("DynamicResources", "{filterTimeout: 10}", "a duration such as `90s` or `1h30m`, but is the integer `10`"),
         ("Coscheduling", "{podGroupRejectPercentage: 101}", "from 0 to 100, but is 101"),
-        ("Coscheduling", "{permitWaitingTimeSeconds: -1}", "at least 0, but is -1"),
+        ("Coscheduling", "{permitWaitingTimeSeconds: -1}", "from 0 to 2147483647, but is -1"),
     ] {
         let compiled = crate::conf::compile::compile(&of(plugin, args), "kube.yaml", &lacking);
         let errors: Vec<String> = compiled.errors().map(ToString::to_string).collect();

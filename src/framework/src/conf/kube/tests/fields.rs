@@ -180,7 +180,7 @@ fn values_at_the_top() {
             "back-off that shrinks",
             "podMaxBackoffSeconds: 3\npodInitialBackoffSeconds: 5\n",
             &[
-                ("warning 3:1", "back-off of pods has no effect", ""),
+                ("warning 3:1", "back-off of pods counts with --profile-only", ""),
                 ("error 3:23", "3 is less than 5", "write `podMaxBackoffSeconds: 5`"),
             ],
         ),
