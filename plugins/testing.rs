@@ -12,7 +12,7 @@ pub(crate) fn registry() -> Registry {
         actions: krafla_actions::all(),
         plugins: crate::all(),
         node_plugins: crate::node::all(),
-        binding_plugins: Vec::new(),
+        ..Registry::default()
     }
 }
 

@@ -41,6 +41,7 @@ pub struct NodePluginInfo {
 }
 
 /// How one node-level plugin is made.
+#[derive(Clone, Copy, Debug)]
 pub struct NodePluginBuilder {
     /// Its name and points.
     pub info: NodePluginInfo,
@@ -49,7 +50,7 @@ pub struct NodePluginBuilder {
 }
 
 /// How a node-level plugin takes its `args`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum Build {
     /// It takes none.
     Plain(fn() -> Box<dyn NodePlugin>),
@@ -63,9 +64,10 @@ impl Build {
         match self {
             Self::Plain(make) => match arguments {
                 Value::Null => Ok(make()),
-                _ => {
-                    Err(vec![ArgumentProblem { path: String::new(), message: "the plugin takes no arguments".into() }])
-                }
+                _ => Err(vec![ArgumentProblem {
+                    path: String::new(),
+                    message: "the plugin takes no arguments; take the entry out".into(),
+                }]),
             },
             Self::From(make) => make(arguments),
         }
@@ -77,7 +79,7 @@ impl Build {
 pub struct ArgumentProblem {
     /// The field's path; empty for the whole.
     pub path: String,
-    /// What is wrong with it and what it may be.
+    /// What is wrong with it; after `; ` what to write instead.
     pub message: String,
 }
 
@@ -94,6 +96,8 @@ pub struct Registry {
     pub binding_plugins: Vec<Arc<dyn BindingPlugin>>,
     /// Annotations of pods that plugins read; others are not kept.
     pub pod_annotations: Vec<&'static str>,
+    /// Whether a KubeSchedulerConfiguration may only have names that kube-scheduler itself accepts.
+    pub strict_upstream: bool,
 }
 
 impl Registry {
@@ -102,6 +106,8 @@ impl Registry {
         Catalogue {
             actions: self.actions.iter().map(|builder| builder.info).collect(),
             plugins: self.plugins.iter().map(|builder| builder.info).collect(),
+            node_plugins: self.node_plugins.clone(),
+            strict_upstream: self.strict_upstream,
         }
     }
 }
