@@ -48,6 +48,8 @@ pub struct PodShape {
     pub cooldown_ms: i64,
     /// Whether it may run on nodes that are revocable at some hours (`volcano.sh/revocable-zone`).
     pub revocable: bool,
+    /// Whether a controller owns it, and makes another one when it is gone.
+    pub controlled: bool,
 }
 
 /// A port on a node's own address.

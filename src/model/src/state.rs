@@ -15,6 +15,7 @@ use crate::name::Name;
 use crate::node::Node;
 use crate::priority::PriorityClasses;
 use crate::queue::Queue;
+use crate::reservation::{Reservation, ReservationId};
 use crate::resources::{ResourceNames, Resources};
 use crate::shape::{Shape, Shapes};
 use crate::task::Task;
@@ -62,6 +63,9 @@ pub struct ClusterState {
     pub(crate) releasing: BTreeSet<TaskId>,
     /// Jobs whose books have moved since the last [`ClusterState::take_changed_jobs`].
     pub(crate) changed_jobs: BTreeSet<JobId>,
+    /// Room that is kept for pods that are yet to come.
+    pub(crate) reservations: BTreeMap<ReservationId, Reservation>,
+    pub(crate) next_reservation: u64,
     pub(crate) journal: Vec<Change>,
     pub(crate) version: u64,
     pub(crate) room_version: u64,

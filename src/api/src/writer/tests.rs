@@ -127,6 +127,8 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
                 priority_class,
                 cooldown_ms,
                 revocable,
+                // An owner that does not exist would have the pod collected: it is not written.
+                controlled: false,
             }
         })
 }

@@ -1,6 +1,7 @@
 //! From a scenario as written to what will happen, in order of time: in the world, and on a cluster.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use krafla_api::{Converter, Hints, keys, parse_duration, writer};
 use krafla_model::priority::PriorityClassSpec;
@@ -441,7 +442,8 @@ impl Builder {
         let manifest = pod_json(job, role, names.first().map_or("pod", |name| name.as_str()), group)?;
         let pod = krafla_api::json::pod(manifest.clone())?;
         let (spec, problems) = self.converter.pod(&pod);
-        let spec = spec.ok_or_else(|| one_of(&problems))?;
+        let mut spec = spec.ok_or_else(|| one_of(&problems))?;
+        Arc::make_mut(&mut spec.shape).controlled = job.controller == ControllerEntry::Recreate;
         self.notes.extend(problems.iter().map(|problem| format!("{}: {}", problem.object, problem.message)));
         let read = |text: Option<&Written>, key| text.map_or(Ok(None), |text| ms(text, key).map(Some));
         let life = Life {
