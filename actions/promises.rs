@@ -1,4 +1,5 @@
-//! Promises of earlier sessions: room that is being released for a job stays its own.
+//! Promises of earlier sessions: room that is being released for a job stays its own, and room that is kept for a pod that
+//! was moved.
 //!
 //! Whoever could take it, also a job of higher priority, would make evictions vain, and somebody would be evicted again.
 
@@ -6,12 +7,33 @@ use std::collections::BTreeSet;
 
 use krafla_framework::Session;
 use krafla_framework::rank::{JobRank, QueueRank};
-use krafla_model::{JobId, QueueId};
+use krafla_model::{ClusterState, JobId, QueueId, Reservation, TaskId, TaskStatus};
 
-/// Jobs for whose tasks nodes have been nominated, in the order in which they go before all others.
+/// Whether a node has been nominated for a task of a job, or room is kept for one.
+pub(crate) fn is_promised(cluster: &ClusterState, job: JobId) -> bool {
+    cluster.nominees().any(|task| cluster.task(task).job == Some(job)) || is_expected(cluster, job)
+}
+
+/// Whether room is kept for a task of a job that has come.
+pub(crate) fn is_expected(cluster: &ClusterState, job: JobId) -> bool {
+    cluster.reservations().any(|kept| kept.job == job && has_come(cluster, kept))
+}
+
+/// Whether a task waits for which room is kept.
+fn has_come(cluster: &ClusterState, kept: &Reservation) -> bool {
+    let waits = |task: TaskId| {
+        let task = cluster.task(task);
+        task.shape == kept.shape && task.status() == TaskStatus::Pending
+    };
+    cluster.job(kept.job).tasks().any(waits)
+}
+
+/// Jobs for whose tasks nodes have been nominated or room is kept, in the order in which they go before all others.
 pub(crate) fn with_promises(session: &Session<'_>) -> Vec<(QueueId, JobId)> {
     let (cluster, plugins) = (session.cluster(), session.plugins());
-    let promised: BTreeSet<JobId> = cluster.nominees().filter_map(|task| cluster.task(task).job).collect();
+    let nominated = cluster.nominees().filter_map(|task| cluster.task(task).job);
+    let kept = cluster.reservations().filter(|kept| has_come(cluster, kept)).map(|kept| kept.job);
+    let promised: BTreeSet<JobId> = nominated.chain(kept).collect();
     let mut ranked: Vec<(QueueRank, JobRank, QueueId)> = Vec::new();
     for id in promised {
         let job = cluster.job(id);

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use krafla_framework::session_plugin::{SessionPlugin, Victims};
+use krafla_framework::session_plugin::{Comparison, SessionPlugin, Victims};
 use krafla_framework::{PluginEntry, PluginInfo, Point, Rank};
-use krafla_model::{ClusterState, JobId, QueueId, Resources, TaskId};
+use krafla_model::{ClusterState, JobId, QueueId, ResourceId, Resources, TaskId};
 use ordered_float::OrderedFloat;
 
 use crate::drf_hierarchy::Hierarchy;
@@ -75,6 +75,24 @@ impl SessionPlugin for Drf {
         self.hierarchy
     }
 
+    fn could_reclaim(&self, cluster: &ClusterState, queue: QueueId, more: &Resources) -> Option<Resources> {
+        self.hierarchy.then(|| self.tree.could_reclaim(cluster, queue, more))
+    }
+
+    fn compares_branches(&self) -> bool {
+        self.hierarchy
+    }
+
+    fn branch_shares(
+        &self,
+        resource: ResourceId,
+        one: QueueId,
+        more: &Resources,
+        other: QueueId,
+    ) -> Option<[OrderedFloat<f64>; 2]> {
+        self.tree.shares_where_they_part(resource, one, more, other)
+    }
+
     fn reclaimable(&self, cluster: &ClusterState, reclaimer: TaskId, candidates: &[TaskId]) -> Victims {
         Victims::Only(self.tree.victims(cluster, reclaimer, candidates))
     }
@@ -100,6 +118,12 @@ impl SessionPlugin for Drf {
             }
         }
         Victims::Only(victims)
+    }
+
+    fn preempts_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        let (one, two) = (cluster.job(job), cluster.job(than));
+        let hold_nothing = one.held().claimed().is_zero() && two.held().claimed().is_zero();
+        if hold_nothing && one.spec.weight <= two.spec.weight { Comparison::Now } else { Comparison::Unknown }
     }
 }
 

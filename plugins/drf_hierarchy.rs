@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use krafla_framework::Rank;
 use krafla_model::queue::ROOT_QUEUE;
+use krafla_model::resources::ratio;
 use krafla_model::{ClusterState, JobId, Name, QueueId, ResourceId, Resources, TaskId};
 use ordered_float::OrderedFloat;
 
@@ -35,6 +36,8 @@ struct Node {
     nodes: BTreeMap<Name, usize>,
     jobs: Vec<JobId>,
     standing: Standing,
+    /// All that is held below it.
+    sum: Resources,
 }
 
 #[derive(Clone, Debug)]
@@ -148,6 +151,40 @@ impl Hierarchy {
         victims
     }
 
+    /// All that the branches of two queues hold of a resource where they part, over their weights: of `one` with `more`, and
+    /// of `other`. `None` if one is below the other.
+    ///
+    /// What they count as, which orders queues, says less here: it may grow by a loss and shrink by a gain, so that pods
+    /// could be taken back and forth for ever.
+    pub(crate) fn shares_where_they_part(
+        &self,
+        resource: ResourceId,
+        one: QueueId,
+        more: &Resources,
+        other: QueueId,
+    ) -> Option<[OrderedFloat<f64>; 2]> {
+        let (one, other) = (self.places.get(&one)?, self.places.get(&other)?);
+        let (one, other) = one.iter().zip(other).find(|(one, other)| one != other)?;
+        let (one, other) = (self.nodes.get(*one)?, self.nodes.get(*other)?);
+        let share = |node: &Node, held: i64| ratio(held, self.total.get(resource)) / node.weight;
+        Some([share(one, one.sum.get(resource) + more.get(resource)), share(other, other.sum.get(resource))])
+    }
+
+    /// What the queues hold from which a queue could take with `more`; at most, since each may lose only a part of it.
+    pub(crate) fn could_reclaim(&self, cluster: &ClusterState, queue: QueueId, more: &Resources) -> Resources {
+        let mut sum = Resources::default();
+        for (id, other) in cluster.queues().filter(|(id, other)| *id != queue && other.spec.reclaimable) {
+            for (resource, _) in more.iter().filter(|(resource, asked)| *resource != ResourceId::PODS && *asked > 0) {
+                let shares = self.shares_where_they_part(resource, queue, more, id);
+                if shares.is_some_and(|[gained, held]| gained < held) {
+                    let held = other.jobs().map(|job| cluster.job(job).held().claimed().get(resource)).sum::<i64>();
+                    sum.set(resource, sum.get(resource) + held);
+                }
+            }
+        }
+        sum
+    }
+
     fn give(&mut self, job: JobId, amount: &Resources) {
         if let Some(leaf) = self.leaves.get_mut(&job) {
             leaf.standing.held.add(amount);
@@ -228,15 +265,29 @@ impl Hierarchy {
         let jobs = node.jobs.iter().filter_map(|job| Some((ONE, &self.leaves.get(job)?.standing)));
         let children: Vec<(Weight, &Standing)> = branches.chain(jobs).collect();
         let standing = together(&children, &self.total);
+        let mut sum = Resources::default();
+        for below in node.nodes.values().filter_map(|i| self.nodes.get(*i)) {
+            sum.add(&below.sum);
+        }
+        for leaf in node.jobs.iter().filter_map(|job| self.leaves.get(job)) {
+            sum.add(&leaf.standing.held);
+        }
         if let Some(node) = self.nodes.get_mut(at) {
-            node.standing = standing;
+            (node.standing, node.sum) = (standing, sum);
         }
     }
 }
 
 impl Node {
     fn below(parent: usize) -> Self {
-        Self { parent, weight: ONE, nodes: BTreeMap::new(), jobs: Vec::new(), standing: Standing::default() }
+        Self {
+            parent,
+            weight: ONE,
+            nodes: BTreeMap::new(),
+            jobs: Vec::new(),
+            standing: Standing::default(),
+            sum: Resources::default(),
+        }
     }
 
     fn key(&self) -> (bool, OrderedFloat<f64>) {

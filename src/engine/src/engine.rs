@@ -155,7 +155,8 @@ impl Engine {
 
     /// When a step should come even if nothing happens; [`Time::NEVER`] if none is needed.
     pub fn wakes_at(&self) -> Time {
-        let timed = self.parked.next().min(self.lonely.next()).min(self.configuration.plugins.wakes_at(&self.cluster));
+        let timed = self.parked.next().min(self.lonely.next()).min(self.cluster.reservations_end());
+        let timed = timed.min(self.configuration.plugins.wakes_at(&self.cluster));
         match self.last_cycle {
             Some(last) if self.restless => timed.min(last + self.options.period_ms),
             _ => timed,
@@ -167,6 +168,7 @@ impl Engine {
         let mut step = Step::default();
         self.stirred |= self.configuration.plugins.wakes_at(&self.cluster) <= now;
         self.cluster.set_now(now);
+        self.stirred |= self.cluster.expire_reservations();
         for input in inputs {
             self.take_in(input, &mut step);
         }
@@ -191,6 +193,7 @@ impl Engine {
     pub fn follow(&mut self, now: Time, inputs: impl IntoIterator<Item = Input>) -> Vec<Problem> {
         let mut step = Step::default();
         self.cluster.set_now(now);
+        self.stirred |= self.cluster.expire_reservations();
         for input in inputs {
             self.take_in(input, &mut step);
         }

@@ -24,7 +24,7 @@ pub use conf::arguments::{Arguments, Value};
 pub use conf::catalogue::{ActionInfo, ArgumentInfo, ArgumentKind, Catalogue, PluginInfo};
 pub use conf::policy::{PluginEntry, Policy};
 pub use conf::switches::Point;
-pub use effect::{Decision, Effect, EvictionCertificate, PodRef, ShareMove, Subject};
+pub use effect::{Cause, Decision, Effect, EvictionCertificate, PodRef, ShareMove, Subject};
 pub use node_plugin::{CycleState, NodePlugin, PreFilter, Profile, ProfileEntry, Scope};
 pub use plugin_set::PluginSet;
 pub use rank::{Rank, RankedQueue};
@@ -33,6 +33,9 @@ pub use reasons::Reasons;
 pub use registry::{ActionBuilder, PluginBuilder, Registry};
 pub use search::{Found, Room, SearchLimits, Searcher};
 pub use session::{Outcome, Session, Statement};
-pub use session_plugin::{Domain, EvictionKind, Freeable, JobCondition, Purpose, SessionPlugin, Victims, Vote};
+pub use session_plugin::{
+    Comparison, Domain, EvictedFor, EvictionKind, Freeable, JobCondition, Purpose, SessionPlugin, Unwanted,
+    VictimVotes, Victims, Vote,
+};
 pub use share::{Dues, RelativeShare};
 pub use verdict::{Refusals, Verdict, Why};
