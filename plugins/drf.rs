@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use krafla_framework::session_plugin::{Comparison, SessionPlugin, Victims};
-use krafla_framework::{PluginEntry, PluginInfo, Point, Rank};
+use krafla_framework::{PluginEntry, PluginInfo, Point, Rank, RelativeShare};
 use krafla_model::{ClusterState, JobId, QueueId, ResourceId, Resources, TaskId};
 use ordered_float::OrderedFloat;
 
@@ -66,6 +66,13 @@ impl SessionPlugin for Drf {
         self.on_allocate(cluster, task);
     }
 
+    /// Jobs that have been let in since the session began count for what branches are due.
+    fn before_action(&mut self, cluster: &ClusterState, action: &str) {
+        if self.hierarchy && matches!(action, "reclaim" | "gangreclaim") {
+            self.tree.divide(cluster, None);
+        }
+    }
+
     fn queue_order(&self, _: &ClusterState, queue: QueueId, rank: &mut Rank) {
         self.tree.rank(queue, rank);
     }
@@ -89,7 +96,7 @@ impl SessionPlugin for Drf {
         one: QueueId,
         more: &Resources,
         other: QueueId,
-    ) -> Option<[OrderedFloat<f64>; 2]> {
+    ) -> Option<[RelativeShare; 2]> {
         self.tree.shares_where_they_part(resource, one, more, other)
     }
 

@@ -13,18 +13,8 @@ use super::{Against, Beneficiary};
 pub(crate) enum ShareRule<'d> {
     /// By what they hold of what they are due.
     Due(&'d Dues),
-    /// By what their branches hold, where they part, of each resource that one gets from the other.
+    /// By what their branches hold of what those are due where they part, of each resource that one gets from the other.
     Branches,
-}
-
-impl ShareRule<'_> {
-    /// Whether a queue with the share `gained` may take from one that has `share`.
-    fn allows(self, gained: &RelativeShare, share: &RelativeShare) -> bool {
-        match self {
-            Self::Due(_) => gained.may_take_from(share),
-            Self::Branches => gained < share,
-        }
-    }
 }
 
 /// What a queue is to gain.
@@ -54,16 +44,12 @@ impl Beneficiary<'_> {
         let Against::OtherQueues(rule) = self.against else { return true };
         let cluster = session.cluster();
         let Some(queue) = queue_of(cluster, victim) else { return false };
-        let pairs = match (rule, gain.share) {
-            (ShareRule::Due(dues), Some(gained)) => {
-                vec![[gained, due_share(cluster, dues, queue, &Resources::default())]]
-            }
-            _ => {
-                let given = given(&cluster.shape_of(victim).request, gain.more);
-                self.pairs(session, rule, queue, &given, gain.more)
-            }
-        };
-        !pairs.is_empty() && pairs.iter().all(|[gained, share]| rule.allows(gained, share))
+        if let (ShareRule::Due(dues), Some(gained)) = (rule, gain.share) {
+            return gained.may_take_from(&dues.share(queue, &cluster.queue(queue).held().claimed()));
+        }
+        let given = given(&cluster.shape_of(victim).request, gain.more);
+        let pairs = self.pairs(session, rule, queue, &given, gain.more);
+        !pairs.is_empty() && pairs.iter().all(|[gained, share]| gained.may_take_from(share))
     }
 
     /// The shares of the job's queue with `more`, and of `loser`.
@@ -108,8 +94,7 @@ impl Beneficiary<'_> {
 
     /// Whether the share rule holds for a decision as a whole.
     pub(super) fn is_fair(&self, before: &Shares, after: &Shares) -> bool {
-        let Against::OtherQueues(rule) = self.against else { return true };
-        let holds = |queue| both(before, after, queue).all(|(before, after)| rule.allows(&after[0], &before[1]));
+        let holds = |queue| both(before, after, queue).all(|(before, after)| after[0].may_take_from(&before[1]));
         before.keys().all(holds)
     }
 

@@ -58,8 +58,8 @@ pub struct Cause {
     pub why: String,
 }
 
-/// How a queue's share moves with a decision: its own, or, where no plugin says what queues are due, that of its branch
-/// where it parts from the other's, in parts of the cluster over the weight.
+/// How a queue's share moves with a decision: its own, or, where branches of queues are compared, that of its branch where
+/// it parts from the other's, of the resource in which the two come closest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareMove {
     /// The queue.

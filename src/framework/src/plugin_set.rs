@@ -94,8 +94,8 @@ impl PluginSet {
         self.plugins.iter().any(|plugin| plugin.compares_branches())
     }
 
-    /// What the branches of two queues hold of a resource where they part, in parts of the cluster over their weights: of
-    /// `one` with `more`, and of `other`; by the first plugin that says.
+    /// What the branches of two queues hold of a resource, relative to what they are due of it, where they part: of `one`
+    /// with `more`, and of `other`; by the first plugin that says.
     pub fn branch_shares(
         &self,
         resource: ResourceId,
@@ -103,8 +103,7 @@ impl PluginSet {
         more: &Resources,
         other: QueueId,
     ) -> Option<[RelativeShare; 2]> {
-        let shares = self.plugins.iter().find_map(|plugin| plugin.branch_shares(resource, one, more, other))?;
-        Some(shares.map(|share| RelativeShare { entitled: share, ..RelativeShare::default() }))
+        self.plugins.iter().find_map(|plugin| plugin.branch_shares(resource, one, more, other))
     }
 
     /// What a queue could reclaim if it asked for `more`, by the first plugin that says.

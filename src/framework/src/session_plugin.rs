@@ -5,7 +5,6 @@
 
 use krafla_model::subgroup::SubGroupId;
 use krafla_model::{ClusterState, JobId, Name, NodeId, QueueId, ResourceId, Resources, TaskId, Time};
-use ordered_float::OrderedFloat;
 
 use crate::conf::switches::Point;
 use crate::node_plugin::ProfileEntry;
@@ -13,6 +12,7 @@ use crate::rank::Rank;
 use crate::reason::Reason;
 use crate::reasons::Reasons;
 use crate::search::Room;
+use crate::share::RelativeShare;
 
 /// A vote.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -288,15 +288,15 @@ pub trait SessionPlugin: Send {
         false
     }
 
-    /// What the branches of two queues hold of a resource where they part, in parts of the cluster over their weights: of
-    /// `one` with `more`, and of `other`. `None` if they do not part.
+    /// What the branches of two queues hold of a resource, relative to what they are due of it, where they part: of `one`
+    /// with `more`, and of `other`. `None` if they do not part.
     fn branch_shares(
         &self,
         resource: ResourceId,
         one: QueueId,
         more: &Resources,
         other: QueueId,
-    ) -> Option<[OrderedFloat<f64>; 2]> {
+    ) -> Option<[RelativeShare; 2]> {
         None
     }
 

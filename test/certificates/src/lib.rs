@@ -128,10 +128,10 @@ impl Checker<'_> {
             if self.cluster.shape_of(victim).spec.protected {
                 note(format!("{label} may not be evicted"));
             }
-            if let Some(destination) = &case.destinations[i] {
-                if let Some(why) = self.cannot_go_to(victim, destination) {
-                    note(format!("{label} is moved to {destination}, but {why}"));
-                }
+            if let Some(destination) = &case.destinations[i]
+                && let Some(why) = self.cannot_go_to(victim, destination)
+            {
+                note(format!("{label} is moved to {destination}, but {why}"));
             }
             if certificate.cause.is_some() {
                 if let Some(budget) = self.overspent(victim) {
@@ -143,11 +143,8 @@ impl Checker<'_> {
         }
         if let [gainer, losers @ ..] = certificate.shares.as_slice() {
             for loser in losers {
-                // Where no plugin says what queues are due, the shares of branches are compared as they are.
-                let by_due = self.cluster.queues().any(|(id, _)| self.plugins.deserved(id).is_some());
-                let beyond_its_due =
-                    by_due && gainer.after.is_over() && gainer.after.unentitled >= loser.before.unentitled;
-                if (by_due && !loser.before.is_over()) || gainer.after >= loser.before || beyond_its_due {
+                let beyond_its_due = gainer.after.is_over() && gainer.after.unentitled >= loser.before.unentitled;
+                if !loser.before.is_over() || gainer.after >= loser.before || beyond_its_due {
                     note(format!(
                         "{} goes from {} to {}, and takes from {}, which had {}",
                         gainer.queue, gainer.before, gainer.after, loser.queue, loser.before
@@ -281,3 +278,6 @@ impl Checker<'_> {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests;
