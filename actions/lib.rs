@@ -13,6 +13,7 @@ mod placement;
 pub mod preempt;
 mod promises;
 pub mod reclaim;
+pub mod schedule_one;
 pub mod shuffle;
 
 use krafla_framework::{ActionBuilder, ArgumentInfo, ArgumentKind, Arguments, VictimVotes};
@@ -53,5 +54,6 @@ pub fn all() -> Vec<ActionBuilder> {
         ActionBuilder { info: gangreclaim::INFO, build: gangreclaim::build },
         ActionBuilder { info: consolidate::INFO, build: consolidate::build },
         ActionBuilder { info: shuffle::INFO, build: shuffle::build },
+        ActionBuilder { info: schedule_one::INFO, build: schedule_one::build },
     ]
 }

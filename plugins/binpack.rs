@@ -5,9 +5,10 @@
 //! but its weight still divides.
 
 use krafla_framework::conf::catalogue::ArgumentKind::{Integer, Text};
-use krafla_framework::node_plugin::{CycleState, NodePlugin, ProfileEntry, Scope};
 use krafla_framework::session_plugin::SessionPlugin;
-use krafla_framework::{ArgumentInfo, PluginEntry, PluginInfo, Point, Value};
+use krafla_framework::{
+    ArgumentInfo, CycleState, NodePlugin, PluginEntry, PluginInfo, Point, ProfileEntry, Scope, Value,
+};
 use krafla_model::resources::ratio;
 use krafla_model::{ClusterState, Name, NodeId, TaskId};
 

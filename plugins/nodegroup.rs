@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 
 use krafla_framework::conf::catalogue::ArgumentKind::Bool;
-use krafla_framework::node_plugin::{CycleState, NodePlugin, PreFilter, ProfileEntry, Scope};
 use krafla_framework::session_plugin::SessionPlugin;
-use krafla_framework::{ArgumentInfo, PluginEntry, PluginInfo, Point, Verdict, Why};
+use krafla_framework::{
+    ArgumentInfo, CycleState, NodePlugin, PluginEntry, PluginInfo, Point, PreFilter, ProfileEntry, Room, Scope,
+    Verdict, Why,
+};
 use krafla_model::queue::NodeGroupAffinity;
 use krafla_model::{ClusterState, Name, NodeId, Queue, Resources, TaskId};
 
@@ -109,7 +111,7 @@ impl NodePlugin for NodeGroup {
         PreFilter::All
     }
 
-    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, state: &CycleState) -> Verdict {
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, state: &CycleState) -> Verdict {
         let no = |text| Verdict::Unresolvable(Why::Says(text));
         let Some(queue) = queue_of(cluster, task) else { return Verdict::Fits };
         let affinity = self.affinity(cluster, queue);

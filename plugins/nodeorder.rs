@@ -1,11 +1,12 @@
 //! `nodeorder`: Kubernetes' scores, each with its weight. The formulas are in [`crate::node`].
 
-use krafla_framework::node_plugin::{NodePlugin, ProfileEntry};
 use krafla_framework::session_plugin::SessionPlugin;
 use krafla_framework::{ArgumentInfo, PluginEntry, PluginInfo, Point};
+use krafla_framework::{NodePlugin, ProfileEntry};
 
 use crate::node::{
-    ImageLocality, NodeAffinity, NodeResourcesBalancedAllocation, NodeResourcesFit, Strategy, TaintToleration, WEIGHT,
+    ImageLocality, InterPodAffinity, NodeAffinity, NodeResourcesBalancedAllocation, NodeResourcesFit,
+    PodTopologySpread, Strategy, TaintToleration, WEIGHT,
 };
 
 /// Name, arguments and points.
@@ -29,7 +30,7 @@ pub const INFO: PluginInfo = PluginInfo {
 type Make = fn() -> Box<dyn NodePlugin>;
 
 struct NodeOrder {
-    weights: [(i64, Make); 6],
+    weights: [(i64, Make); 8],
 }
 
 /// Makes the plugin.
@@ -47,6 +48,9 @@ pub fn build(entry: &PluginEntry) -> Box<dyn SessionPlugin> {
             (weight("balancedresource.weight", 1), || {
                 Box::new(NodeResourcesBalancedAllocation::new(&["cpu", "memory", "nvidia.com/gpu"]))
             }),
+            // Volcano hands no arguments to it, so what existing pods require of new ones scores nothing.
+            (weight("podaffinity.weight", 2), || Box::new(InterPodAffinity::in_a_session(0))),
+            (weight("podtopologyspread.weight", 2), || Box::new(PodTopologySpread::in_a_session())),
             (weight("nodeaffinity.weight", 2), || Box::new(NodeAffinity)),
             (weight("tainttoleration.weight", 3), || Box::new(TaintToleration)),
         ],

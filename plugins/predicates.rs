@@ -1,11 +1,13 @@
 //! `predicates`: Kubernetes' filters. Which of them are asked is configured; what they ask is in [`crate::node`].
 
 use krafla_framework::conf::catalogue::ArgumentKind::{Any, Bool, Integer, Unread};
-use krafla_framework::node_plugin::{NodePlugin, ProfileEntry};
 use krafla_framework::session_plugin::SessionPlugin;
 use krafla_framework::{ArgumentInfo, PluginEntry, PluginInfo, Point};
+use krafla_framework::{NodePlugin, ProfileEntry};
 
-use crate::node::{NodeAffinity, NodeName, NodePorts, NodeUnschedulable, TaintToleration, WEIGHT};
+use crate::node::{
+    InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeUnschedulable, PodTopologySpread, TaintToleration, WEIGHT,
+};
 
 /// Name, arguments and points.
 pub const INFO: PluginInfo = PluginInfo {
@@ -15,10 +17,10 @@ pub const INFO: PluginInfo = PluginInfo {
         ArgumentInfo::new(NODE_AFFINITY, Bool, "true", "node selector and node affinity"),
         ArgumentInfo::new(NODE_PORTS, Bool, "true", "host ports"),
         ArgumentInfo::new(TAINTS, Bool, "true", "taints"),
-        ArgumentInfo::new("predicate.PodAffinityEnable", Bool, "true", "affinity between pods"),
+        ArgumentInfo::new(POD_AFFINITY, Bool, "true", "affinity between pods"),
         ArgumentInfo::new("predicate.NodeVolumeLimitsEnable", Bool, "true", "volumes that a node can attach"),
         ArgumentInfo::new("predicate.VolumeZoneEnable", Bool, "true", "zones of volumes"),
-        ArgumentInfo::new("predicate.PodTopologySpreadEnable", Bool, "true", "spread over domains"),
+        ArgumentInfo::new(SPREAD, Bool, "true", "spread over domains"),
         ArgumentInfo::new("predicate.VolumeBindingEnable", Bool, "true", "claims that wait for a node"),
         ArgumentInfo::new("predicate.CacheEnable", Bool, "false", "accepted; equal pods are always asked for once"),
         ArgumentInfo::new(
@@ -42,6 +44,8 @@ pub const INFO: PluginInfo = PluginInfo {
 
 const NODE_AFFINITY: &str = "predicate.NodeAffinityEnable";
 const NODE_PORTS: &str = "predicate.NodePortsEnable";
+const POD_AFFINITY: &str = "predicate.PodAffinityEnable";
+const SPREAD: &str = "predicate.PodTopologySpreadEnable";
 const TAINTS: &str = "predicate.TaintTolerationEnable";
 const COUNT: krafla_framework::ArgumentKind = Integer { min: 0, max: i64::MAX };
 
@@ -49,6 +53,8 @@ struct Predicates {
     node_affinity: bool,
     node_ports: bool,
     taints: bool,
+    pod_affinity: bool,
+    spread: bool,
 }
 
 /// Makes the plugin.
@@ -58,6 +64,8 @@ pub fn build(entry: &PluginEntry) -> Box<dyn SessionPlugin> {
         node_affinity: enabled(NODE_AFFINITY),
         node_ports: enabled(NODE_PORTS),
         taints: enabled(TAINTS),
+        pod_affinity: enabled(POD_AFFINITY),
+        spread: enabled(SPREAD),
     })
 }
 
@@ -81,6 +89,12 @@ impl SessionPlugin for Predicates {
         }
         if self.node_ports {
             filters.push(Box::new(NodePorts));
+        }
+        if self.pod_affinity {
+            filters.push(Box::new(InterPodAffinity::in_a_session(0)));
+        }
+        if self.spread {
+            filters.push(Box::new(PodTopologySpread::in_a_session()));
         }
         filters.into_iter().map(ProfileEntry::filter).collect()
     }

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use krafla_framework::conf::window::DailyWindow;
-use krafla_framework::node_plugin::{CycleState, NodePlugin, ProfileEntry, Scope};
 use krafla_framework::reasons::Reasons;
 use krafla_framework::session_plugin::{Comparison, JobCondition, SessionPlugin, Unwanted, Victims, Vote};
-use krafla_framework::{ArgumentInfo, ArgumentKind, PluginEntry, PluginInfo, Point, Rank, Value, Verdict, Why};
+use krafla_framework::{
+    ArgumentInfo, ArgumentKind, CycleState, NodePlugin, PluginEntry, PluginInfo, Point, ProfileEntry, Rank, Room,
+    Scope, Value, Verdict, Why,
+};
 use krafla_model::budget::Aim;
 use krafla_model::{ClusterState, Job, JobId, NodeId, TaskId, TaskStatus, Time};
 
@@ -301,7 +303,7 @@ impl NodePlugin for RevocableNodes {
         self.filter_scope()
     }
 
-    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> Verdict {
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {
         let unresolvable = |text| Verdict::Unresolvable(Why::Says(text));
         match self.0.standing(cluster, node) {
             Standing::Plain => Verdict::Fits,

@@ -8,7 +8,7 @@ use krafla_testkit::{JobScene, Outcome, Scene};
 
 /// Every action and plugin.
 pub(crate) fn registry() -> Registry {
-    Registry { actions: krafla_actions::all(), plugins: crate::all() }
+    Registry { actions: krafla_actions::all(), plugins: crate::all(), node_plugins: crate::node::all() }
 }
 
 /// A configuration in Volcano's form. A plugin is written `gang enableJobReady=false binpack.weight=3`: its name, then
@@ -43,6 +43,11 @@ pub(crate) fn run(scene: &Scene, actions: &str, plugins: &[&str]) -> Outcome {
     krafla_testkit::run(scene.build(), &registry(), &conf(actions, &[plugins]))
 }
 
+/// A session that schedules pods one by one, with kube-scheduler's default profile.
+pub(crate) fn run_one_by_one(scene: &Scene) -> Outcome {
+    krafla_testkit::run_one_by_one(scene.build(), &registry())
+}
+
 /// Scores of the nodes, in tie order, for a pod.
 pub(crate) fn scores(scene: &Scene, plugins: &[&str], pod: &str) -> Vec<f64> {
     krafla_testkit::scores(&scene.build(), &registry(), &conf("allocate", &[plugins]), pod)
@@ -53,12 +58,13 @@ pub(crate) fn objection(scene: &Scene, plugins: &[&str], pod: &str, node: &str) 
     use krafla_framework::{Verdict, Why};
     let said = |why| match why {
         Why::Says(text) => text,
+        Why::Told(_) => "told",
         Why::Short(_) => "short",
     };
     match krafla_testkit::verdict(&scene.build(), &registry(), &conf("allocate", &[plugins]), pod, node) {
         Ok(_) | Err(Verdict::Fits) => None,
         Err(Verdict::Unschedulable(why)) => Some((said(why), true)),
-        Err(Verdict::Unresolvable(why)) => Some((said(why), false)),
+        Err(Verdict::Unresolvable(why) | Verdict::Error(why)) => Some((said(why), false)),
     }
 }
 

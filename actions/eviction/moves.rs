@@ -347,10 +347,12 @@ fn keep(statement: &mut Statement<'_, '_>, victim: TaskId, node: NodeId, until: 
     allowed && cluster.queue(queue).is_open() && statement.reserve(Reservation { job, shape, node, until }).is_ok()
 }
 
-/// Whether a pod is one that comes back elsewhere, and for which room can be kept: ports and shares of devices cannot.
+/// Whether a pod is one that comes back elsewhere, and for which a place can be kept: ports and shares of devices cannot, and
+/// whether a place still suits one that looks at other pods is known only when it comes.
 fn is_movable(cluster: &ClusterState, beneficiary: JobId, victim: TaskId) -> bool {
     let shape = cluster.shape_of(victim);
-    let can_be_kept = !shape.best_effort && shape.spec.host_ports.is_empty() && shape.spec.gpu_share_milli == 0;
+    let is_bound_to_others = !shape.spec.host_ports.is_empty() || shape.spec.gpu_share_milli > 0;
+    let can_be_kept = !shape.best_effort && !is_bound_to_others && !shape.spec.looks_at_other_pods();
     can_be_kept
         && shape.spec.controlled
         && is_evictable(cluster, victim)

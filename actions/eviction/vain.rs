@@ -96,9 +96,10 @@ fn is_of_one_queue(who: &Beneficiary<'_>) -> bool {
     matches!(who.against, Against::OtherJobs)
 }
 
-/// The shape of all tasks, if they have one.
+/// The shape of all tasks, if they have one. None that looks at other pods: who goes may be one that it wants to be near.
 fn only_shape(session: &Session<'_>, tasks: &VecDeque<TaskId>) -> Option<ShapeId> {
     let shape = |task: &TaskId| session.cluster().task(*task).shape;
     let first = shape(tasks.front()?);
-    tasks.iter().all(|task| shape(task) == first).then_some(first)
+    let is_plain = !session.cluster().shape(first).spec.looks_at_other_pods();
+    (is_plain && tasks.iter().all(|task| shape(task) == first)).then_some(first)
 }

@@ -3,7 +3,7 @@
 //! With `s` = 100 times (1 - standard deviation of the used fractions), cut to a whole number, the score is
 //! `50 + (50 + s with the pod - s without it) / 2`: 75 for a pod that changes nothing.
 
-use krafla_framework::node_plugin::{CycleState, NodePlugin, Scope};
+use krafla_framework::{CycleState, NodePlugin, PreScore, Scope};
 use krafla_model::resources::ratio;
 use krafla_model::{ClusterState, Name, Node, NodeId, Resources, TaskId};
 use smallvec::SmallVec;
@@ -47,9 +47,10 @@ impl NodePlugin for NodeResourcesBalancedAllocation {
         Some(Scope::Node)
     }
 
-    fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], _: &mut CycleState) -> bool {
+    fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], _: &mut CycleState) -> PreScore {
         let request = &cluster.shape_of(task).request;
-        self.resources.iter().filter_map(|name| cluster.names().find(name)).any(|id| request.get(id) > 0)
+        let listed = self.resources.iter().filter_map(|name| cluster.names().find(name));
+        PreScore::when(listed.into_iter().any(|id| request.get(id) > 0))
     }
 
     #[allow(clippy::cast_precision_loss, reason = "0 to 100")]

@@ -1,7 +1,7 @@
 //! `ImageLocality`: nodes that hold the pod's images are better, the more so the larger the images and the more nodes
 //! hold them (so that one node with a rare image does not draw every pod).
 
-use krafla_framework::node_plugin::{CycleState, NodePlugin, Scope};
+use krafla_framework::{CycleState, NodePlugin, PreScore, Scope};
 use krafla_model::{ClusterState, NodeId, TaskId};
 
 /// Below this sum an image makes no difference: 23 MiB.
@@ -22,9 +22,9 @@ impl NodePlugin for ImageLocality {
         Some(Scope::Cluster)
     }
 
-    fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], _: &mut CycleState) -> bool {
+    fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], _: &mut CycleState) -> PreScore {
         // A pod whose images lie nowhere scores 0 everywhere.
-        cluster.shape_of(task).spec.images.iter().any(|image| cluster.nodes_with_image(image) > 0)
+        PreScore::when(cluster.shape_of(task).spec.images.iter().any(|image| cluster.nodes_with_image(image) > 0))
     }
 
     #[allow(clippy::cast_precision_loss, reason = "0 to 100")]

@@ -2,10 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use krafla_framework::node_plugin::{CycleState, NodePlugin, PreFilter, Scope, default_normalize};
-use krafla_framework::{Verdict, Why};
+use krafla_framework::node_plugin::default_normalize;
+use krafla_framework::{CycleState, NodePlugin, PreFilter, PreScore, Room, Scope, Verdict, Why};
 use krafla_model::labels::{NodeSelectorTerm, Test};
-use krafla_model::{ClusterState, Name, NodeId, TaskId};
+use krafla_model::{ClusterState, Name, NodeId, NodeSpec, PodShape, TaskId};
+
+/// Whether a node is one that the pod's node selector and required affinity allow.
+pub(super) fn required_matches(spec: &PodShape, node: &NodeSpec) -> bool {
+    let allowed = |terms: &Vec<NodeSelectorTerm>| terms.iter().any(|term| term.matches(&node.name, &node.labels));
+    spec.node_selector.iter().all(|(key, value)| node.labels.get(key) == Some(value))
+        && spec.required_affinity.as_ref().is_none_or(allowed)
+}
 
 /// See the module.
 pub struct NodeAffinity;
@@ -42,22 +49,15 @@ impl NodePlugin for NodeAffinity {
         PreFilter::Narrow(named.iter().filter_map(|name| cluster.find_node(name)).collect())
     }
 
-    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> Verdict {
-        let spec = &cluster.shape_of(task).spec;
-        let node = &cluster.node(node).spec;
-        let selected = spec.node_selector.iter().all(|(key, value)| node.labels.get(key) == Some(value));
-        let wanted = spec
-            .required_affinity
-            .as_ref()
-            .is_none_or(|terms| terms.iter().any(|term| term.matches(&node.name, &node.labels)));
-        if selected && wanted {
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {
+        if required_matches(&cluster.shape_of(task).spec, &cluster.node(node).spec) {
             return Verdict::Fits;
         }
         Verdict::Unresolvable(Why::Says("node(s) didn't match Pod's node affinity/selector"))
     }
 
-    fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], _: &mut CycleState) -> bool {
-        !cluster.shape_of(task).spec.preferred_affinity.is_empty()
+    fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], _: &mut CycleState) -> PreScore {
+        PreScore::when(!cluster.shape_of(task).spec.preferred_affinity.is_empty())
     }
 
     /// Sum of the weights of the preferred terms that match. An empty term matches every node here.
@@ -72,7 +72,7 @@ impl NodePlugin for NodeAffinity {
         true
     }
 
-    fn normalize(&self, scores: &mut [f64]) {
+    fn normalize(&self, _: &ClusterState, _: &[NodeId], _: &CycleState, scores: &mut [f64]) {
         default_normalize(scores, false);
     }
 }

@@ -1,6 +1,6 @@
 //! `NodeName`: a pod that asks for a node by name gets that one or none.
 
-use krafla_framework::node_plugin::{CycleState, NodePlugin, PreFilter, Scope};
+use krafla_framework::{CycleState, NodePlugin, PreFilter, Scope};
 use krafla_model::{ClusterState, TaskId};
 
 /// See the module. The API binds a pod that names its node at creation, so such a pod never waits here; the plugin

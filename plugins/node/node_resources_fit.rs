@@ -4,7 +4,7 @@
 //! Reckoned as kube-scheduler does: in whole numbers, on requests in which a container without CPU or memory counts as
 //! 100 milli-CPU and 200 MiB.
 
-use krafla_framework::node_plugin::{CycleState, NodePlugin, Scope};
+use krafla_framework::{CycleState, NodePlugin, Scope};
 use krafla_model::{ClusterState, Name, NodeId, ResourceId, TaskId};
 
 /// What makes a node good.

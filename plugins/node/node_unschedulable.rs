@@ -1,7 +1,6 @@
 //! `NodeUnschedulable`: a cordoned node takes nothing, unless the pod tolerates that.
 
-use krafla_framework::node_plugin::{CycleState, NodePlugin, Scope};
-use krafla_framework::{Verdict, Why};
+use krafla_framework::{CycleState, NodePlugin, Room, Scope, Verdict, Why};
 use krafla_model::taints::Effect;
 use krafla_model::{ClusterState, NodeId, TaskId};
 
@@ -17,7 +16,7 @@ impl NodePlugin for NodeUnschedulable {
         Some(Scope::Node)
     }
 
-    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> Verdict {
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {
         if !cluster.node(node).spec.unschedulable {
             return Verdict::Fits;
         }

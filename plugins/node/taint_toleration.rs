@@ -1,7 +1,7 @@
 //! `TaintToleration`: a node's taints keep pods off that do not tolerate them, or make it less liked.
 
-use krafla_framework::node_plugin::{CycleState, NodePlugin, Scope, default_normalize};
-use krafla_framework::{Verdict, Why};
+use krafla_framework::node_plugin::default_normalize;
+use krafla_framework::{CycleState, NodePlugin, Room, Scope, Verdict, Why};
 use krafla_model::taints::{Effect, tolerated};
 use krafla_model::{ClusterState, NodeId, TaskId};
 
@@ -21,7 +21,7 @@ impl NodePlugin for TaintToleration {
         Some(Scope::Node)
     }
 
-    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> Verdict {
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {
         let taints = &cluster.node(node).spec.taints;
         if taints.is_empty() {
             return Verdict::Fits;
@@ -43,7 +43,7 @@ impl NodePlugin for TaintToleration {
         true
     }
 
-    fn normalize(&self, scores: &mut [f64]) {
+    fn normalize(&self, _: &ClusterState, _: &[NodeId], _: &CycleState, scores: &mut [f64]) {
         default_normalize(scores, true);
     }
 }

@@ -52,6 +52,9 @@ impl Converter {
             Object::PriorityClass(class) => event(self.priority_class(class), Event::PriorityClass),
             Object::ResourceQuota(quota) => event(self.quota(quota), Event::Quota),
             Object::DisruptionBudget(budget) => event(self.budget(budget), Event::Budget),
+            Object::Namespace(namespace) => event(self.namespace(namespace), Event::Namespace),
+            Object::Service(service) => event(self.service(service), Event::Workload),
+            Object::Selecting(workload) => event(self.selecting(workload), Event::Workload),
             Object::Workload(_) | Object::Other { .. } => (None, Vec::new()),
         }
     }
@@ -71,6 +74,9 @@ impl Converter {
             Object::PriorityClass(_) => Event::PriorityClassGone(name()?),
             Object::ResourceQuota(_) => Event::QuotaGone { namespace, name: name()? },
             Object::DisruptionBudget(_) => Event::BudgetGone { namespace, name: name()? },
+            Object::Namespace(_) => Event::NamespaceGone(name()?),
+            Object::Service(_) => Event::WorkloadGone { namespace, workload: self.workload_of("Service", meta)? },
+            Object::Selecting(one) => Event::WorkloadGone { namespace, workload: self.workload_of(one.kind, meta)? },
             Object::Workload(_) | Object::Other { .. } => return None,
         })
     }

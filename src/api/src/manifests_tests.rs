@@ -81,6 +81,9 @@ metadata: {name: k}
             Object::ResourceQuota(_) => "quota",
             Object::DisruptionBudget(_) => "budget",
             Object::Workload(_) => "workload",
+            Object::Namespace(_) => "namespace",
+            Object::Service(_) => "service",
+            Object::Selecting(_) => "selecting",
             Object::Other { .. } => "other",
         })
         .collect();

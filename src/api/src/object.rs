@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ResourceQuota, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::crds::{CoschedulingGroup, KubernetesGroup, PodGroup, Queue, VolcanoJob, groups};
 use crate::fault::{Fault, typed};
+use crate::spread::Selecting;
 use crate::workload::Workload;
 
 /// A Kubernetes object.
@@ -33,6 +34,12 @@ pub enum Object {
     ResourceQuota(Box<ResourceQuota>),
     /// A PodDisruptionBudget.
     DisruptionBudget(Box<PodDisruptionBudget>),
+    /// A namespace.
+    Namespace(Box<Namespace>),
+    /// A service.
+    Service(Box<Service>),
+    /// A workload, as far as it selects pods.
+    Selecting(Box<Selecting>),
     /// Something that a controller makes pods of.
     Workload(Box<Workload>),
     /// Anything else, which scheduling does not depend on.
@@ -45,12 +52,14 @@ pub enum Object {
 }
 
 /// Kinds that are read, to guess what a misspelled one should be.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 13] = [
     "Pod",
     "Node",
     "PodGroup",
     "Queue",
     "PriorityClass",
+    "Namespace",
+    "Service",
     "ResourceQuota",
     "PodDisruptionBudget",
     "Deployment",
@@ -72,6 +81,9 @@ impl Object {
             Self::PriorityClass(class) => &class.metadata,
             Self::ResourceQuota(quota) => &quota.metadata,
             Self::DisruptionBudget(budget) => &budget.metadata,
+            Self::Namespace(namespace) => &namespace.metadata,
+            Self::Service(service) => &service.metadata,
+            Self::Selecting(object) => &object.metadata,
             Self::Workload(workload) => &workload.metadata,
             Self::Other { .. } => return None,
         })
@@ -89,6 +101,9 @@ impl Object {
             Self::PriorityClass(class) => &mut class.metadata,
             Self::ResourceQuota(quota) => &mut quota.metadata,
             Self::DisruptionBudget(budget) => &mut budget.metadata,
+            Self::Namespace(namespace) => &mut namespace.metadata,
+            Self::Service(service) => &mut service.metadata,
+            Self::Selecting(object) => &mut object.metadata,
             Self::Workload(workload) => &mut workload.metadata,
             Self::Other { .. } => return None,
         })
@@ -109,6 +124,8 @@ impl Object {
             ("v1", "Pod") => sound(Self::Pod(typed(value)?)),
             ("v1", "Node") => sound(Self::Node(typed(value)?)),
             ("v1", "ResourceQuota") => sound(Self::ResourceQuota(typed(value)?)),
+            ("v1", "Namespace") => sound(Self::Namespace(typed(value)?)),
+            ("v1", "Service") => sound(Self::Service(typed(value)?)),
             ("policy/v1", "PodDisruptionBudget") => sound(Self::DisruptionBudget(typed(value)?)),
             ("scheduling.k8s.io/v1", "PriorityClass") => sound(Self::PriorityClass(typed(value)?)),
             ("apps/v1", "Deployment") => Ok(workload(Workload::of_deployment(*typed::<Deployment>(value)?))),

@@ -9,7 +9,7 @@
 //! device in thousandths, `1` to `999`. The same amount is added to the request as `nvidia.com/gpu`, so that queues and
 //! quotas count it; a pod that has it asks for no whole devices.
 //!
-//! Not looked at in this version: pod affinity and anti-affinity, topology spread, volumes, resource claims. Who uses
+//! Not looked at in this version: volumes, resource claims. Who uses
 //! them is told once a template. Labels that name one pod of a template ([`keys::INDEX_LABELS`]) are left out, so that
 //! the pods of a StatefulSet are alike.
 
@@ -25,10 +25,13 @@ use krafla_model::{Amounts, Name, PodPhase, PodShape, PodSpec, Problem, Time};
 use crate::converter::Converter;
 use crate::duration::{parse_duration, shown};
 use crate::keys;
+use crate::pod_affinity::neighbours;
 use crate::report::{Report, annotation, annotation_or_label, label, namespace_of, preemptable};
 use crate::request::{is_restartable, request};
 use crate::selectors;
 
+/// The scheduler of a pod that names none, as the API server fills it in.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// Priority of a pod that has none, as in Volcano.
 const DEFAULT_PRIORITY: i32 = 1;
 
@@ -130,6 +133,8 @@ impl Converter {
         let constraints = self.constraints(spec, report);
         // Where a pod is already, its constraints have done their work.
         let constraints = if placed { constraints.unwrap_or_default() } else { constraints? };
+        let neighbours = neighbours(spec, meta, &mut self.names, report);
+        let neighbours = if placed { neighbours.unwrap_or_default() } else { neighbours? };
         let may_be_evicted = preemptable(meta, report);
         let names = &mut self.names;
         let of_template = |key: &str| !keys::INDEX_LABELS.contains(&key);
@@ -138,6 +143,7 @@ impl Converter {
         images.sort_unstable();
         Some(PodShape {
             namespace,
+            scheduler_name: names.intern(spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER)),
             labels: selectors::labels(meta.labels.iter().flatten().filter(|(key, _)| of_template(key)), names),
             request,
             role: names.intern(annotation_or_label(meta, keys::TASK_SPEC).unwrap_or_default()),
@@ -145,6 +151,10 @@ impl Converter {
             required_affinity: constraints.required,
             preferred_affinity: preferred(spec, names, report),
             tolerations: tolerations(spec, names, report),
+            pod_affinity: neighbours.affinity,
+            pod_anti_affinity: neighbours.anti_affinity,
+            spread: neighbours.spread,
+            workload: neighbours.workload,
             host_ports: constraints.ports,
             images,
             gpu_share_milli,
@@ -239,15 +249,10 @@ pub(crate) fn controller_of(
 
 /// Features of a pod that placement ought to depend on and does not.
 fn not_looked_at(spec: &core::PodSpec) -> Vec<&'static str> {
-    let affinity = spec.affinity.as_ref();
-    let spread = spec.topology_spread_constraints.iter().flatten();
     let has_claims =
         |one: &core::Container| one.resources.as_ref().is_some_and(|all| all.claims.iter().flatten().next().is_some());
     let containers = || spec.init_containers.iter().flatten().chain(&spec.containers);
     [
-        (affinity.is_some_and(|affinity| affinity.pod_affinity.is_some()), "pod affinity"),
-        (affinity.is_some_and(|affinity| affinity.pod_anti_affinity.is_some()), "pod anti-affinity"),
-        (spread.count() > 0, "topology spread constraints"),
         (spec.volumes.iter().flatten().any(binds_to_places), "volumes that bind to places"),
         (spec.resource_claims.iter().flatten().count() > 0 || containers().any(has_claims), "resource claims"),
     ]

@@ -210,11 +210,63 @@ fn the_label_says_preemptable_when_no_annotation_does() {
 }
 
 #[test]
+fn affinity_and_spread_are_read_with_the_pods_own_values_of_the_keys() {
+    let meta = json!({"namespace": "ml", "labels": {"app": "web", "version": "2"}});
+    let spec = json!({
+        "affinity": {
+            "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}, "matchLabelKeys": ["version", "none"]},
+            ]},
+            "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 7, "podAffinityTerm": {"topologyKey": "host", "namespaceSelector": {}}},
+            ]},
+        },
+        "topologySpreadConstraints": [
+            {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3, "nodeTaintsPolicy": "Honor"},
+            {"maxSkew": 1, "topologyKey": "host", "whenUnsatisfiable": "ScheduleAnyway"},
+        ],
+    });
+    let read = sound(pod(meta, spec));
+    let near = &read.shape.pod_affinity.required[0];
+    assert_eq!(
+        (&*near.topology_key, near.selector.as_ref().map(|s| s.0.len())),
+        ("zone", Some(2)),
+        "a key without a value is left out"
+    );
+    assert_eq!(near.namespaces.names, ["ml"], "its own, since it names none");
+    let (weight, away) = &read.shape.pod_anti_affinity.preferred[0];
+    assert_eq!(
+        (*weight, &away.selector, away.namespaces.names.len()),
+        (7, &None, 0),
+        "no selector: no pod; all namespaces"
+    );
+    let [hard, soft] = &read.shape.spread[..] else { panic!("two constraints") };
+    assert!(
+        hard.must_hold && hard.honors_taints && hard.honors_affinity && hard.min_domains == 3 && hard.max_skew == 2
+    );
+    assert!(!soft.must_hold && !soft.honors_taints && soft.min_domains == 1);
+}
+
+#[test]
+fn what_must_hold_and_cannot_be_read_keeps_the_pod_out() {
+    let term = json!({"topologyKey": "", "labelSelector": {}});
+    let must = json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}});
+    let (read, problems) = read_by(&mut Converter::new(), pod(json!({"name": "a"}), must));
+    assert!(
+        read.is_none() && problems[0].contains("required pod affinity, term 0: it has no topologyKey"),
+        "{problems:?}"
+    );
+    let odd = json!({"maxSkew": 0, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"});
+    let (read, problems) =
+        read_by(&mut Converter::new(), pod(json!({"name": "a"}), json!({"topologySpreadConstraints": [odd]})));
+    assert!(read.is_some_and(|pod| pod.shape.spread.is_empty()), "what only ranks is left out");
+    assert!(problems[0].contains("maxSkew is 0; it is at least 1"), "{problems:?}");
+}
+
+#[test]
 fn what_is_not_looked_at_is_said_once_a_template() {
     let mut converter = Converter::new();
     let spec = json!({
-        "affinity": {"podAntiAffinity": {}},
-        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
         "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "w", "emptyDir": {}}],
         "resourceClaims": [{"name": "r"}],
     });
@@ -226,12 +278,7 @@ fn what_is_not_looked_at_is_said_once_a_template() {
     };
     let (_, first) = read_by(&mut converter, owned("a-x"));
     assert_eq!(first.len(), 1);
-    assert!(
-        first[0].contains(
-            "uses pod anti-affinity, topology spread constraints, volumes that bind to places, resource claims,"
-        ),
-        "{first:?}"
-    );
+    assert!(first[0].contains("uses volumes that bind to places, resource claims,"), "{first:?}");
     assert_eq!(read_by(&mut converter, owned("b-y")).1, [""; 0]);
     assert_eq!(read_by(&mut converter, pod(json!({"name": "job-0"}), spec.clone())).1.len(), 1);
     assert_eq!(read_by(&mut converter, pod(json!({"name": "job-1"}), spec.clone())).1.len(), 0);

@@ -4,5 +4,9 @@ use krafla_framework::Registry;
 
 /// The actions and plugins of this build.
 pub(crate) fn registry() -> Registry {
-    Registry { actions: krafla_actions::all(), plugins: krafla_plugins::all() }
+    Registry {
+        actions: krafla_actions::all(),
+        plugins: krafla_plugins::all(),
+        node_plugins: krafla_plugins::node::all(),
+    }
 }

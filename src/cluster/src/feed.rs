@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Pod;
 use krafla_api::{Converter, Object, group_of, implicit_group_name, keys, label_gang};
 use krafla_engine::Input;
+use krafla_model::pod_affinity::Workload;
 use krafla_model::{Event, Name, Problem};
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
@@ -247,6 +248,11 @@ impl Feed {
                     self.controllers.observe(Observation::GroupGone(key()));
                 }
                 Event::PodGroupGone { namespace: Name::from(&*identity.namespace), name }
+            }
+            Kind::Namespace => Event::NamespaceGone(name),
+            Kind::Service | Kind::ReplicaSet | Kind::ReplicationController | Kind::StatefulSet => {
+                let workload = Workload { kind: Name::from(&*kind.resource().kind), name };
+                Event::WorkloadGone { namespace: Name::from(&*identity.namespace), workload }
             }
             Kind::Command => return,
         };

@@ -5,11 +5,12 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
+use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ReplicationController, ResourceQuota, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use krafla_api::Object;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use krafla_api::{Object, Selecting};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
@@ -43,13 +44,28 @@ pub(crate) enum Kind {
     CoschedulingGroup,
     /// Kubernetes' own PodGroups.
     KubernetesGroup,
+    /// Namespaces.
+    Namespace,
+    /// Services.
+    Service,
+    /// ReplicaSets.
+    ReplicaSet,
+    /// ReplicationControllers.
+    ReplicationController,
+    /// StatefulSets.
+    StatefulSet,
     /// Volcano's commands, with which `vcctl` opens and closes queues.
     Command,
 }
 
 impl Kind {
     /// All of them.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 15] = [
+        Self::Namespace,
+        Self::Service,
+        Self::ReplicaSet,
+        Self::ReplicationController,
+        Self::StatefulSet,
         Self::Pod,
         Self::Node,
         Self::PriorityClass,
@@ -62,10 +78,22 @@ impl Kind {
         Self::Command,
     ];
 
-    /// Whether a cluster may well do without. Budgets are in every cluster, but a role that does not show them must not
-    /// keep the scheduler from starting.
+    /// Whether the scheduler may well do without.
     const fn is_optional(self) -> bool {
-        matches!(self, Self::CoschedulingGroup | Self::KubernetesGroup | Self::Command | Self::DisruptionBudget)
+        matches!(self, Self::CoschedulingGroup | Self::KubernetesGroup | Self::Command) || self.unseen().is_some()
+    }
+
+    /// What does not work while a role does not show a kind that every cluster has. It must not keep the scheduler from
+    /// starting.
+    const fn unseen(self) -> Option<&'static str> {
+        Some(match self {
+            Self::DisruptionBudget => "they protect no pod",
+            Self::Namespace => "affinity terms that select namespaces by label match none",
+            Self::Service | Self::ReplicaSet | Self::ReplicationController | Self::StatefulSet => {
+                "their pods are not spread by default"
+            }
+            _ => return None,
+        })
     }
 
     /// The resource of kinds that are read leniently, because a schema of another version may have let them in.
@@ -80,6 +108,11 @@ impl Kind {
             Self::PodGroup => ("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups"),
             Self::CoschedulingGroup => ("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups"),
             Self::KubernetesGroup => ("scheduling.k8s.io", "v1beta1", "PodGroup", "podgroups"),
+            Self::Namespace => ("", "v1", "Namespace", "namespaces"),
+            Self::Service => ("", "v1", "Service", "services"),
+            Self::ReplicaSet => ("apps", "v1", "ReplicaSet", "replicasets"),
+            Self::ReplicationController => ("", "v1", "ReplicationController", "replicationcontrollers"),
+            Self::StatefulSet => ("apps", "v1", "StatefulSet", "statefulsets"),
             Self::Command => ("bus.volcano.sh", "v1alpha1", "Command", "commands"),
         };
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
@@ -154,6 +187,29 @@ pub(crate) async fn watch(client: Client, kind: Kind, out: Sender<Change>) {
             let wrap = |one| Object::DisruptionBudget(Box::new(one)).into();
             follow(Api::<PodDisruptionBudget>::all(client), kind, out, wrap).await;
         }
+        Kind::Namespace => {
+            follow(Api::<Namespace>::all(client), kind, out, |one| Object::Namespace(Box::new(one)).into()).await;
+        }
+        Kind::Service => {
+            follow(Api::<Service>::all(client), kind, out, |one| Object::Service(Box::new(one)).into()).await;
+        }
+        Kind::ReplicaSet => {
+            let thin = |one: ReplicaSet| selecting("ReplicaSet", one.metadata, Some(one.spec.selector));
+            follow(Api::<ReplicaSet>::all(client), kind, out, thin).await;
+        }
+        Kind::StatefulSet => {
+            let thin = |one: StatefulSet| selecting("StatefulSet", one.metadata, Some(one.spec.selector));
+            follow(Api::<StatefulSet>::all(client), kind, out, thin).await;
+        }
+        Kind::ReplicationController => {
+            let thin = |one: ReplicationController| {
+                let labels = one.spec.and_then(|spec| spec.selector);
+                let selector =
+                    labels.map(|labels| LabelSelector { match_labels: Some(labels), match_expressions: None });
+                selecting("ReplicationController", one.metadata, selector)
+            };
+            follow(Api::<ReplicationController>::all(client), kind, out, thin).await;
+        }
         Kind::Queue | Kind::PodGroup | Kind::CoschedulingGroup | Kind::KubernetesGroup | Kind::Command => {
             follow(Api::<DynamicObject>::all_with(client, &of(kind)), kind, out, |raw| Seen::Raw(Box::new(raw))).await;
         }
@@ -164,6 +220,12 @@ impl From<Object> for Seen {
     fn from(object: Object) -> Self {
         Self::Object(object)
     }
+}
+
+/// What scheduling needs of a workload: whose pods it selects.
+fn selecting(kind: &'static str, metadata: ObjectMeta, selector: Option<LabelSelector>) -> Seen {
+    let metadata = ObjectMeta { name: metadata.name, namespace: metadata.namespace, ..ObjectMeta::default() };
+    Object::Selecting(Box::new(Selecting { kind, metadata, selector })).into()
 }
 
 /// What scheduling needs of a pod; the rest is dropped before anything keeps it.
@@ -215,8 +277,8 @@ where
                 if std::mem::replace(&mut absent, true) {
                     continue;
                 }
-                if kind == Kind::DisruptionBudget {
-                    warn!("{} cannot be listed: until they can, they protect no pod", kind.label());
+                if let Some(loss) = kind.unseen() {
+                    warn!("{} cannot be listed: until they can, {loss}", kind.label());
                 } else if kind.is_optional() {
                     info!("the cluster has no {}; looked for again from time to time", kind.label());
                 } else {

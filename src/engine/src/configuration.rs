@@ -1,6 +1,7 @@
 //! The configuration in force: compiled before it is used, and kept when its successor is wrong.
 
 use krafla_framework::conf::compile::compile;
+use krafla_framework::conf::policy::ProfilePolicy;
 use krafla_framework::conf::problem::{Problem, Severity};
 use krafla_framework::{Action, PluginSet, Policy, Registry};
 
@@ -28,6 +29,18 @@ pub struct ConfigurationHealth {
     pub problems: Vec<String>,
 }
 
+/// With `profile_only` the policy without queues and jobs; one that has no profile gets kube-scheduler's default one.
+fn restrict(policy: Policy, registry: &Registry, profile_only: bool) -> Policy {
+    if !profile_only {
+        return policy;
+    }
+    let mut policy = policy.one_by_one();
+    if policy.profiles.is_empty() {
+        policy.profiles.push(ProfilePolicy::default_profile(registry));
+    }
+    policy
+}
+
 impl Configuration {
     /// Builds what a policy names.
     pub fn new(policy: Policy, registry: &Registry) -> Self {
@@ -42,12 +55,23 @@ impl Configuration {
         Self { policy, plugins, actions, action_names, text: None }
     }
 
+    /// What is in force where nothing was written: Volcano's built-in configuration, or kube-scheduler's.
+    pub fn builtin(registry: &Registry, profile_only: bool) -> Self {
+        Self::new(restrict(Policy::builtin(), registry, profile_only), registry)
+    }
+
     /// Compiles and builds a text. `Err` has every problem, rendered, if there is an error among them.
-    pub fn read(text: &str, file: &str, registry: &Registry) -> Result<(Self, Vec<String>), Vec<String>> {
+    pub fn read(
+        text: &str,
+        file: &str,
+        registry: &Registry,
+        profile_only: bool,
+    ) -> Result<(Self, Vec<String>), Vec<String>> {
         let compiled = compile(text, file, &registry.catalogue());
         let rendered = compiled.problems.iter().map(|problem| problem.render(text)).collect();
         match compiled.policy {
             Some(policy) if compiled.problems.iter().all(|p: &Problem| p.severity == Severity::Warning) => {
+                let policy = restrict(policy, registry, profile_only);
                 Ok((Self { text: Some(text.to_owned()), ..Self::new(policy, registry) }, rendered))
             }
             _ => Err(rendered),

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use krafla_framework::effect::{Effect, Subject};
-use krafla_framework::{Decision, Policy, Reason, Reasons, Registry, Searcher, Session};
+use krafla_framework::{Decision, Reason, Reasons, Registry, Searcher, Session};
 use krafla_model::ledger::Discrepancy;
 use krafla_model::{ClusterState, Event, JobId, Name, News, Problem, TaskId, TaskStatus, Time};
 use tracing::{debug, error, info, warn};
@@ -32,6 +32,8 @@ const PATIENCE_MS: i64 = 5_000;
 pub struct Options {
     /// Longest pause between a cycle that decided something and the next, in milliseconds.
     pub period_ms: i64,
+    /// Whether pods are scheduled one by one by their profile, without queues and jobs.
+    pub profile_only: bool,
     /// Whether Kubernetes events are among the effects.
     pub events: bool,
     /// Orders equal nodes by a hash of this seed instead of by name.
@@ -40,7 +42,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { period_ms: 1_000, events: true, tie_seed: None }
+        Self { period_ms: 1_000, profile_only: false, events: true, tie_seed: None }
     }
 }
 
@@ -94,7 +96,7 @@ pub struct CycleReport {
 impl Engine {
     /// An engine with Volcano's built-in configuration and an empty cluster.
     pub fn new(registry: Registry, options: Options) -> Self {
-        let configuration = Configuration::new(Policy::builtin(), &registry);
+        let configuration = Configuration::builtin(&registry, options.profile_only);
         let mut cluster = ClusterState::new();
         cluster.set_tie_seed(options.tie_seed);
         Self {
@@ -155,6 +157,9 @@ impl Engine {
 
     /// When a step should come even if nothing happens; [`Time::NEVER`] if none is needed.
     pub fn wakes_at(&self) -> Time {
+        if self.stirred {
+            return self.cluster.now();
+        }
         let timed = self.parked.next().min(self.lonely.next()).min(self.cluster.reservations_end());
         let timed = timed.min(self.configuration.plugins.wakes_at(&self.cluster));
         match self.last_cycle {
@@ -210,6 +215,7 @@ impl Engine {
                 let before = self.footing(&event);
                 self.forget_reasons(&event);
                 let subject = pod_uid(&event);
+                self.forget_assumed(&event);
                 let problems = self.cluster.apply(event);
                 for problem in &problems {
                     warn!(object = problem.object, "{}", problem.message);
@@ -231,6 +237,7 @@ impl Engine {
             Outcome::Bound { pod } => {
                 if let Some(task) = self.cluster.find_task(&pod) {
                     self.cluster.bind_done(task);
+                    self.configuration.plugins.post_bind(&self.cluster, task);
                     if self.options.events {
                         step.effects.extend(effects::scheduled(&self.cluster, task));
                     }
@@ -243,6 +250,7 @@ impl Engine {
                 warn!(pod = %self.cluster.task_label(task), "bind refused: {message}");
                 effects::bind_refused(&self.cluster, task, &message, self.options.events, &mut step.effects);
                 let retry_at = self.cluster.now() + self.pause_after_refusal(task);
+                self.configuration.plugins.forget(&self.cluster, task);
                 self.cluster.bind_refused(task, retry_at);
                 self.parked.park(task, retry_at);
                 self.stirred = true;
@@ -298,7 +306,7 @@ impl Engine {
             }
             return;
         }
-        match Configuration::read(text, file, &self.registry) {
+        match Configuration::read(text, file, &self.registry, self.options.profile_only) {
             Ok((configuration, warnings)) => {
                 info!(file, "configuration in force");
                 self.configuration = configuration;
@@ -354,9 +362,17 @@ impl Engine {
         }
         let to_tell = outcome.newly_waiting.iter().chain(&outcome.changed).copied();
         self.written.waiting_pods(&self.cluster, &self.reasons, to_tell, events, &mut step.effects);
+        for task in outcome.sent_back {
+            let retry_at = self.cluster.now() + FIRST_BACKOFF_MS;
+            self.cluster.pause(task, retry_at);
+            self.parked.park(task, retry_at);
+        }
         for task in newly.tasks {
             self.lonely.park(task, self.cluster.now() + PATIENCE_MS);
         }
+        let to_tell = &outcome.newly_waiting_tasks;
+        effects::waiting_alone(&self.cluster, &self.reasons, to_tell, self.options.events, &mut step.effects);
+        self.stirred |= outcome.unfinished;
         self.restless = !outcome.decisions.is_empty();
         debug!(decisions = outcome.decisions.len(), "cycle done");
         CycleReport { number: self.cycles, decisions: outcome.decisions, healed }
@@ -397,6 +413,15 @@ impl Engine {
 
     fn status_of(&self, uid: &Name) -> Option<TaskStatus> {
         Some(self.cluster.task(self.cluster.find_task(uid)?).status())
+    }
+
+    /// A pod that had its node only in memory, or whose bind is on its way, is about to go.
+    fn forget_assumed(&mut self, event: &Event) {
+        let Event::PodGone(uid) = event else { return };
+        let binding = |task: &TaskId| self.cluster.task(*task).status() == TaskStatus::Binding;
+        if let Some(task) = self.cluster.find_task(uid).filter(binding) {
+            self.configuration.plugins.forget(&self.cluster, task);
+        }
     }
 
     /// Ids are used again: what is about to go takes its reasons with it.

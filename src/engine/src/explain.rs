@@ -76,14 +76,19 @@ fn explain_task(cluster: &ClusterState, reasons: &mut Reasons, id: TaskId) {
         TaskStatus::Gated => {
             reasons.set_task(id, Reason::SchedulingGated { gates: task.gates }, now);
         }
-        TaskStatus::Pending if task.retry_at > now => {
+        TaskStatus::Pending if task.retry_at > now && task.refusals > 0 => {
             reasons.set_task(id, Reason::BindRefused { times: task.refusals, retry_at: task.retry_at }, now);
         }
-        // What this session promised it stands until the next.
-        TaskStatus::Pending
-            if reasons.own(id).is_some_and(|own| matches!(own.reason, Reason::WaitingForRelease { .. })) => {}
+        // What this session promised it stands until the next; what a plugin said, until it is tried again.
+        TaskStatus::Pending if reasons.own(id).is_some_and(|own| stands_while_pending(&own.reason)) => {}
+        TaskStatus::Binding
+            if reasons.own(id).is_some_and(|own| matches!(own.reason, Reason::WaitingForPermit { .. })) => {}
         _ => reasons.clear_task(id),
     }
+}
+
+fn stands_while_pending(reason: &Reason) -> bool {
+    matches!(reason, Reason::WaitingForRelease { .. } | Reason::RefusedByPlugin { .. })
 }
 
 fn gates_of(cluster: &ClusterState, job: JobId) -> u32 {

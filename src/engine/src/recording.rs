@@ -24,6 +24,8 @@ struct Header {
     period_ms: i64,
     events: bool,
     tie_seed: Option<u64>,
+    #[serde(default)]
+    profile_only: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -63,6 +65,7 @@ impl<W: Write> Recorder<W> {
             period_ms: options.period_ms,
             events: options.events,
             tie_seed: options.tie_seed,
+            profile_only: options.profile_only,
         };
         write_line(&mut out, &header)?;
         Ok(Self { out })
@@ -124,7 +127,12 @@ pub fn replay(recording: impl BufRead, registry: Registry) -> Result<Replay, Rec
             message: format!("recording format {}, this build reads {FORMAT}", header.krafla_recording),
         });
     }
-    let options = Options { period_ms: header.period_ms, events: header.events, tie_seed: header.tie_seed };
+    let options = Options {
+        period_ms: header.period_ms,
+        profile_only: header.profile_only,
+        events: header.events,
+        tie_seed: header.tie_seed,
+    };
     let mut engine = Engine::new(registry, options);
     let mut replay = Replay::default();
     while let Some(line) = lines.next::<Line>()? {

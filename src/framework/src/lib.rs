@@ -6,18 +6,16 @@
 pub mod action;
 pub mod conf;
 pub mod effect;
-pub mod node_plugin;
 pub mod phase;
 pub mod plugin_set;
 pub mod rank;
 pub mod reason;
 pub mod reasons;
 pub mod registry;
-pub mod search;
+pub mod scheduling;
 pub mod session;
 pub mod session_plugin;
 pub mod share;
-pub mod verdict;
 
 pub use action::Action;
 pub use conf::arguments::{Arguments, Value};
@@ -25,17 +23,24 @@ pub use conf::catalogue::{ActionInfo, ArgumentInfo, ArgumentKind, Catalogue, Plu
 pub use conf::policy::{PluginEntry, Policy};
 pub use conf::switches::Point;
 pub use effect::{Cause, Decision, Effect, EvictionCertificate, PodRef, ShareMove, Subject};
-pub use node_plugin::{CycleState, NodePlugin, PreFilter, Profile, ProfileEntry, Scope};
 pub use plugin_set::PluginSet;
 pub use rank::{Rank, RankedQueue};
 pub use reason::{Reason, Shortage};
 pub use reasons::Reasons;
 pub use registry::{ActionBuilder, PluginBuilder, Registry};
-pub use search::{Found, Room, SearchLimits, Searcher};
+pub use scheduling::cycle_state::CycleState;
+pub use scheduling::plugin::{NodePlugin, Permit, PreFilter, PreScore, QueuedAt, Scope};
+pub use scheduling::point::ExtensionPoint;
+pub use scheduling::post_filter::{FailedAttempt, PostFilter};
+pub use scheduling::profile::{Profile, ProfileEntry};
+pub use scheduling::queue::{QueueTimes, Refused, SchedulingQueue};
+pub use scheduling::search::{Found, Room, SearchLimits, Searcher};
+pub use scheduling::verdict::{Refusals, Verdict, Why};
+pub use scheduling::waiting::{WaitingPod, WaitingPods};
+pub use scheduling::{plugin as node_plugin, search, verdict};
 pub use session::{Outcome, Session, Statement};
 pub use session_plugin::{
     Comparison, Domain, EvictedFor, EvictionKind, Freeable, JobCondition, Purpose, SessionPlugin, Unwanted,
     VictimVotes, Victims, Vote,
 };
 pub use share::{Dues, RelativeShare};
-pub use verdict::{Refusals, Verdict, Why};

@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::subgroup::SubGroupId;
-use krafla_model::{ClusterState, JobId, NodeId, QueueId, ResourceId, Resources, TaskId, Time};
+use krafla_model::{ClusterState, JobId, Name, NodeId, QueueId, ResourceId, Resources, TaskId, Time};
 
 use crate::conf::policy::Policy;
 use crate::conf::switches::Point;
 use crate::effect::Cause;
-use crate::node_plugin::Profile;
 use crate::rank::{JobRank, QueueRank, Rank, TaskRank};
 use crate::reason::Reason;
 use crate::registry::Registry;
-use crate::search::Room;
+use crate::scheduling::profile::{FILTERING, Profile, SCORING};
+use crate::scheduling::queue::SchedulingQueue;
+use crate::scheduling::search::Room;
+use crate::scheduling::waiting::WaitingPods;
 use crate::session_plugin::{
     Comparison, Domain, EvictedFor, EvictionKind, Freeable, Purpose, SessionPlugin, Unwanted, VictimVotes, Victims,
     Vote,
@@ -24,7 +26,14 @@ pub struct PluginSet {
     plugins: Vec<Box<dyn SessionPlugin>>,
     /// For each point, tier by tier, the plugins that answer it; tiers without any are left out.
     tiers: BTreeMap<Point, Vec<Vec<usize>>>,
+    /// What finds nodes for pods whose scheduler has no profile of its own.
     profile: Profile,
+    /// Profiles by the name under which pods choose them.
+    profiles: BTreeMap<Name, Profile>,
+    /// The queue, where pods are scheduled one by one.
+    pub(crate) queue: Option<SchedulingQueue>,
+    /// Pods that Permit holds back.
+    pub(crate) waiting: WaitingPods,
 }
 
 impl PluginSet {
@@ -44,9 +53,11 @@ impl PluginSet {
                     here.entry(point).or_default().push(plugins.len());
                 }
                 for mut node_plugin in plugin.node_plugins() {
-                    node_plugin.filters &= entry.switches.allows(Point::Predicate);
+                    if !entry.switches.allows(Point::Predicate) {
+                        node_plugin.without(&FILTERING);
+                    }
                     if !entry.switches.allows(Point::NodeOrder) {
-                        node_plugin.weight = 0.0;
+                        node_plugin.without(&SCORING);
                     }
                     entries.push(node_plugin);
                 }
@@ -56,12 +67,83 @@ impl PluginSet {
                 tiers.entry(point).or_default().push(members);
             }
         }
-        Self { plugins, tiers, profile: Profile::new(entries) }
+        let profiles = policy.profiles.iter().map(|profile| (profile.name.as_str().into(), profile.build(registry)));
+        Self {
+            plugins,
+            tiers,
+            profile: Profile::new(entries),
+            profiles: profiles.collect(),
+            queue: policy.one_by_one.then(|| SchedulingQueue::new(policy.queue_times)),
+            waiting: WaitingPods::default(),
+        }
     }
 
-    /// The node-level profile.
+    /// The profile that finds nodes for a task: that of its scheduler's name, or the one of the tiers.
+    pub fn profile_for(&self, cluster: &ClusterState, task: TaskId) -> &Profile {
+        if self.profiles.is_empty() {
+            return &self.profile;
+        }
+        self.named_profile_for(cluster, task).unwrap_or(&self.profile)
+    }
+
+    /// The profile that a task names; `None` if there is none of that name. Pods that name no scheduler, as those of
+    /// simulations, go to the first.
+    pub fn named_profile_for(&self, cluster: &ClusterState, task: TaskId) -> Option<&Profile> {
+        let name = &cluster.shape_of(task).spec.scheduler_name;
+        match self.profiles.first_key_value() {
+            None => Some(&self.profile),
+            Some((_, first)) if name.is_empty() => Some(first),
+            Some(_) => self.profiles.get(name),
+        }
+    }
+
+    /// As [`Self::profile_for`], with the pods that wait at Permit.
+    pub(crate) fn profile_for_mut(&mut self, cluster: &ClusterState, task: TaskId) -> (&mut Profile, &mut WaitingPods) {
+        let Self { profile, profiles, waiting, .. } = self;
+        let name = &cluster.shape_of(task).spec.scheduler_name;
+        let first = profiles.first_key_value().map(|(first, _)| first.clone()).filter(|_| name.is_empty());
+        (profiles.get_mut(first.as_ref().unwrap_or(name)).unwrap_or(profile), waiting)
+    }
+
+    /// Tells the Reserve plugins that a task's node is taken away again.
+    pub fn unreserve(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId) {
+        let (profile, waiting) = self.profile_for_mut(cluster, task);
+        profile.run_reserve_plugins_unreserve(cluster, task, node, waiting);
+    }
+
+    /// A pod that had its node in memory is gone, or its bind was refused.
+    pub fn forget(&mut self, cluster: &ClusterState, task: TaskId) {
+        self.waiting.remove(&cluster.task(task).uid);
+        if let Some(node) = cluster.task(task).node() {
+            self.unreserve(cluster, task, node);
+        }
+    }
+
+    /// Tells the PostBind plugins that a task is bound.
+    pub fn post_bind(&mut self, cluster: &ClusterState, task: TaskId) {
+        if let Some(node) = cluster.task(task).node() {
+            self.profile_for_mut(cluster, task).0.run_post_bind_plugins(cluster, task, node);
+        }
+    }
+
+    /// The profiles that were configured by name.
+    pub fn profiles(&self) -> &BTreeMap<Name, Profile> {
+        &self.profiles
+    }
+
+    /// The queue, where pods are scheduled one by one.
+    pub fn queue(&self) -> Option<&SchedulingQueue> {
+        self.queue.as_ref()
+    }
+
+    /// The node-level profile of the tiers.
     pub fn profile(&self) -> &Profile {
         &self.profile
+    }
+
+    /// Pods that wait at Permit.
+    pub fn waiting(&self) -> &WaitingPods {
+        &self.waiting
     }
 
     /// Whether any plugin answers `point`.
@@ -81,7 +163,9 @@ impl PluginSet {
 
     /// The earliest time at which an answer may change without an event.
     pub fn wakes_at(&self, cluster: &ClusterState) -> Time {
-        self.plugins.iter().map(|plugin| plugin.wakes_at(cluster)).min().unwrap_or(Time::NEVER)
+        let told = self.plugins.iter().map(|plugin| plugin.wakes_at(cluster)).min().unwrap_or(Time::NEVER);
+        let queue = self.queue.as_ref().map_or(Time::NEVER, SchedulingQueue::wakes_at);
+        told.min(self.waiting.next_deadline()).min(queue)
     }
 
     /// What a queue is due, by the first plugin that says.

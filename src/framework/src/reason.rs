@@ -8,7 +8,8 @@ use krafla_model::time::format_ms;
 use krafla_model::{ClusterState, Name, QueueId, Shortfall, Time, quantity};
 use serde::{Deserialize, Serialize};
 
-use crate::verdict::Refusals;
+use crate::scheduling::point::ExtensionPoint;
+use crate::scheduling::verdict::Refusals;
 
 /// A reason for waiting or for a refusal. Each has a stable code, the numbers behind it, and what would change it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,6 +165,29 @@ pub enum Reason {
         /// When it is tried again.
         retry_at: Time,
     },
+    /// The pod has its node in memory, and plugins hold it back at Permit.
+    WaitingForPermit {
+        /// The node.
+        node: Name,
+        /// Plugins that have not allowed it yet.
+        plugins: Vec<String>,
+    },
+    /// A plugin of the Scheduling Framework sent the pod back to the queue.
+    RefusedByPlugin {
+        /// The plugin.
+        plugin: String,
+        /// Where.
+        point: String,
+        /// Its words.
+        message: String,
+    },
+    /// No node fits a pod that is scheduled by itself.
+    Unschedulable {
+        /// What the nodes said.
+        refusals: Box<Refusals>,
+        /// What PostFilter said; may be empty.
+        post_filter: String,
+    },
     /// A started gang that lost members is repaired first.
     WaitingBehindRepair {
         /// The gang.
@@ -244,6 +268,11 @@ impl Reason {
         }
     }
 
+    /// Why a task that had found its node goes back to the queue.
+    pub fn refused_by_plugin(plugin: &str, point: ExtensionPoint, message: String) -> Self {
+        Self::RefusedByPlugin { plugin: plugin.to_owned(), point: point.to_string(), message }
+    }
+
     /// Why nothing of a queue that is not open starts.
     pub fn queue_not_open(cluster: &ClusterState, id: QueueId) -> Self {
         let queue = cluster.queue(id);
@@ -278,6 +307,9 @@ impl Reason {
             Self::SchedulingGated { .. } => "SchedulingGated",
             Self::WaitingForRelease { .. } => "WaitingForRelease",
             Self::BindRefused { .. } => "BindRefused",
+            Self::Unschedulable { .. } => "Unschedulable",
+            Self::WaitingForPermit { .. } => "WaitingForPermit",
+            Self::RefusedByPlugin { .. } => "RefusedByPlugin",
             Self::WaitingBehindRepair { .. } => "WaitingBehindRepair",
             Self::NotAdmitted { .. } => "NotAdmitted",
             Self::PodGroupNotFound { .. } => "PodGroupNotFound",
@@ -351,6 +383,16 @@ impl fmt::Display for Reason {
             Self::BindRefused { times, retry_at } => {
                 write!(f, "its bind was refused {times} times; tried again at {}", format_ms(retry_at.0))
             }
+            Self::Unschedulable { refusals, post_filter } => {
+                // Kubernetes' words for it, which tools look for.
+                let said = refusals.to_string().replacen("nodes are unavailable", "nodes are available", 1);
+                write!(f, "{said}")?;
+                if post_filter.is_empty() { Ok(()) } else { write!(f, ". {post_filter}") }
+            }
+            Self::WaitingForPermit { node, plugins } => {
+                write!(f, "has room on node {node} and waits for {} of Permit", plugins.join(", "))
+            }
+            Self::RefusedByPlugin { plugin, point, message } => write!(f, "rejected by {plugin} at {point}: {message}"),
             Self::WaitingBehindRepair { job, missing } => {
                 write!(f, "waiting behind repair of {job}, which lacks {missing} members")
             }

@@ -1,9 +1,11 @@
 //! What a build has: actions and plugins by name. Others add theirs here and call the same `main`.
 
 use crate::action::Action;
-use crate::conf::arguments::Arguments;
+use crate::conf::arguments::{Arguments, Value};
 use crate::conf::catalogue::{ActionInfo, Catalogue, PluginInfo};
 use crate::conf::policy::PluginEntry;
+use crate::scheduling::plugin::NodePlugin;
+use crate::scheduling::point::ExtensionPoint;
 use crate::session_plugin::SessionPlugin;
 
 /// How one plugin is made.
@@ -22,6 +24,60 @@ pub struct ActionBuilder {
     pub build: fn(&Arguments) -> Box<dyn Action>,
 }
 
+/// A node-level plugin, as far as a KubeSchedulerConfiguration can tell.
+#[derive(Clone, Copy, Debug)]
+pub struct NodePluginInfo {
+    /// Name in a profile.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// The points that it takes part in.
+    pub points: &'static [ExtensionPoint],
+    /// Its place among the plugins of a profile that says nothing, and its weight there; `None` if it is not one of them.
+    pub default_weight: Option<i64>,
+}
+
+/// How one node-level plugin is made.
+pub struct NodePluginBuilder {
+    /// Its name and points.
+    pub info: NodePluginInfo,
+    /// Makes it.
+    pub build: Build,
+}
+
+/// How a node-level plugin takes its `args`.
+#[derive(Clone, Copy)]
+pub enum Build {
+    /// It takes none.
+    Plain(fn() -> Box<dyn NodePlugin>),
+    /// From its `args`, [`Value::Null`] where none are given.
+    From(fn(&Value) -> Result<Box<dyn NodePlugin>, Vec<ArgumentProblem>>),
+}
+
+impl Build {
+    /// Makes the plugin, or says what is wrong with its `args`.
+    pub fn run(self, arguments: &Value) -> Result<Box<dyn NodePlugin>, Vec<ArgumentProblem>> {
+        match self {
+            Self::Plain(make) => match arguments {
+                Value::Null => Ok(make()),
+                _ => {
+                    Err(vec![ArgumentProblem { path: String::new(), message: "the plugin takes no arguments".into() }])
+                }
+            },
+            Self::From(make) => make(arguments),
+        }
+    }
+}
+
+/// What is wrong with one field of a plugin's `args`, by its path, such as `scoringStrategy.resources[0].weight`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentProblem {
+    /// The field's path; empty for the whole.
+    pub path: String,
+    /// What is wrong with it and what it may be.
+    pub message: String,
+}
+
 /// The actions and plugins of a build.
 #[derive(Default)]
 pub struct Registry {
@@ -29,6 +85,8 @@ pub struct Registry {
     pub actions: Vec<ActionBuilder>,
     /// Session-level plugins.
     pub plugins: Vec<PluginBuilder>,
+    /// Node-level plugins; those with a default weight in the order of the default profile.
+    pub node_plugins: Vec<NodePluginBuilder>,
 }
 
 impl Registry {

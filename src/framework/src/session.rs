@@ -1,6 +1,6 @@
 //! A session: one pass over a frozen cluster, in which actions try and commit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::journal::{Operation, Refusal, Savepoint, Verb};
 use krafla_model::{ClusterState, JobId, JobPhase, NodeId, QueueId, Reservation, TaskId, TaskStatus};
@@ -12,9 +12,13 @@ use crate::effect::{Decision, EvictionCertificate};
 use crate::plugin_set::PluginSet;
 use crate::reason::Reason;
 use crate::reasons::Reasons;
-use crate::search::{Found, Prefer, Room, SearchLimits, Searcher};
+use crate::scheduling::point::ExtensionPoint;
+use crate::scheduling::post_filter::{FailedAttempt, PostFilter};
+use crate::scheduling::queue::SchedulingQueue;
+use crate::scheduling::search::{Found, Prefer, Room, SearchLimits, Searcher};
+use crate::scheduling::verdict::{Refusals, Verdict, Why};
+use crate::scheduling::waiting::Signal;
 use crate::session_plugin::JobCondition;
-use crate::verdict::Verdict;
 
 /// One session. It borrows the cluster, so what it sees stands still, and opening it costs nothing.
 pub struct Session<'a> {
@@ -26,6 +30,14 @@ pub struct Session<'a> {
     decisions: Vec<Decision>,
     /// Jobs whose reason has a new code, in the order of the changes.
     newly_waiting: Vec<JobId>,
+    /// Tasks that Permit sent back, and the plugin that did.
+    sent_back: Vec<(TaskId, &'static str)>,
+    /// Tasks whose own reason has a new code, in the order of the changes.
+    newly_waiting_tasks: Vec<TaskId>,
+    /// Nominations that stand whatever is promised at the end.
+    nominations: BTreeMap<TaskId, NodeId>,
+    /// There is more to do than one session should.
+    unfinished: bool,
 }
 
 /// What a closed session leaves behind.
@@ -42,6 +54,12 @@ pub struct Outcome {
     /// Tasks for which room is kept that is being released, or until that of the others of their gang is, and where; by
     /// id.
     pub nominations: Vec<(TaskId, NodeId)>,
+    /// Tasks that had their place and lost it at Permit, in the order in which that was decided.
+    pub sent_back: Vec<TaskId>,
+    /// Tasks that wait for another reason of their own than before, in the order of the changes.
+    pub newly_waiting_tasks: Vec<TaskId>,
+    /// There is more to do: another session should follow at once.
+    pub unfinished: bool,
 }
 
 impl<'a> Session<'a> {
@@ -65,7 +83,21 @@ impl<'a> Session<'a> {
             let _span = tracing::debug_span!("plugin", name = plugin.name(), hook = "open").entered();
             plugin.open(cluster);
         }
-        Self { cluster, plugins, reasons, searcher, actions, decisions: Vec::new(), newly_waiting: Vec::new() }
+        let mut session = Self {
+            cluster,
+            plugins,
+            reasons,
+            searcher,
+            actions,
+            decisions: Vec::new(),
+            newly_waiting: Vec::new(),
+            sent_back: Vec::new(),
+            newly_waiting_tasks: Vec::new(),
+            nominations: BTreeMap::new(),
+            unfinished: false,
+        };
+        session.end_waits();
+        session
     }
 
     /// Runs one action.
@@ -80,8 +112,9 @@ impl<'a> Session<'a> {
     /// Closes it: reservations that were not committed are given up, plugins have the last word.
     pub fn close(self) -> Outcome {
         let promised = self.cluster.reserved();
-        let nominations: Vec<(TaskId, NodeId)> =
-            promised.filter_map(|task| Some((task, self.cluster.task(task).node()?))).collect();
+        let promised = promised.filter_map(|task| Some((task, self.cluster.task(task).node()?)));
+        let nominations: BTreeMap<TaskId, NodeId> = self.nominations.into_iter().chain(promised).collect();
+        let nominations: Vec<(TaskId, NodeId)> = nominations.into_iter().collect();
         // In the opposite order of their making nothing more would happen: each concerns one task.
         for task in self.cluster.reserved().collect::<Vec<_>>() {
             if let Some(operation) = self.cluster.give_up_reservation(task) {
@@ -95,7 +128,17 @@ impl<'a> Session<'a> {
             let _span = tracing::debug_span!("plugin", name = plugin.name(), hook = "close").entered();
             plugin.close(self.cluster, self.reasons, &changed, &mut conditions);
         }
-        Outcome { decisions: self.decisions, conditions, changed, newly_waiting: self.newly_waiting, nominations }
+        let sent_back = self.sent_back.into_iter().map(|(task, _)| task).collect();
+        Outcome {
+            decisions: self.decisions,
+            conditions,
+            changed,
+            newly_waiting: self.newly_waiting,
+            nominations,
+            sent_back,
+            newly_waiting_tasks: self.newly_waiting_tasks,
+            unfinished: self.unfinished,
+        }
     }
 
     /// The cluster, to be read.
@@ -125,6 +168,50 @@ impl<'a> Session<'a> {
         self.plugins.job_enqueued(self.cluster, job);
     }
 
+    /// Asks Permit about a task whose place is decided: it is bound, held back, or gives its place up again.
+    fn permit(&mut self, task: TaskId) {
+        let Some(node) = self.cluster.task(task).node() else { return };
+        let (profile, waiting) = self.plugins.profile_for_mut(self.cluster, task);
+        match profile.run_permit_plugins(self.cluster, task, node, waiting) {
+            Ok(timers) if timers.is_empty() => {
+                self.reasons.clear_task(task);
+                self.decisions.push(Decision::Bind(task));
+            }
+            Ok(timers) => {
+                let plugins = timers.keys().map(|plugin| (*plugin).to_owned()).collect();
+                waiting.add(task, self.cluster.task(task).uid.clone(), self.cluster.now(), timers);
+                let reason = Reason::WaitingForPermit { node: self.cluster.node(node).name().clone(), plugins };
+                self.reasons.set_task(task, reason, self.cluster.now());
+            }
+            Err((plugin, why)) => self.send_back(task, plugin, &why),
+        }
+    }
+
+    /// Carries out what has become of pods that waited at Permit. One that is sent back may make its plugin send back
+    /// others.
+    pub(crate) fn end_waits(&mut self) {
+        while let Some((pod, signal)) = self.plugins.waiting.take_ended(self.cluster.now()) {
+            match signal {
+                Signal::Allowed => {
+                    self.reasons.clear_task(pod.task);
+                    self.decisions.push(Decision::Bind(pod.task));
+                }
+                Signal::Rejected { plugin, why } => self.send_back(pod.task, plugin, &why),
+            }
+        }
+    }
+
+    /// Takes the node of a task away that was to be bound.
+    fn send_back(&mut self, task: TaskId, plugin: &'static str, why: &Why) {
+        if let Some(node) = self.cluster.task(task).node() {
+            self.plugins.unreserve(self.cluster, task, node);
+        }
+        self.cluster.forget_assumed(task);
+        let reason = Reason::refused_by_plugin(plugin, ExtensionPoint::Permit, why.text(self.cluster));
+        self.reasons.set_task(task, reason, self.cluster.now());
+        self.sent_back.push((task, plugin));
+    }
+
     /// Notes whether a job can run on no node as nodes are now; admission keeps nothing free for such a one.
     pub fn set_unplaceable(&mut self, job: JobId, unplaceable: bool) {
         self.cluster.set_unplaceable(job, unplaceable);
@@ -152,6 +239,98 @@ impl<'a> Session<'a> {
         self.reasons.set_promised(task, reason, now);
     }
 
+    /// Notes why a task waits that no job speaks for.
+    pub fn explain_task(&mut self, task: TaskId, reason: Reason) {
+        if self.reasons.set_task(task, reason, self.cluster.now()) {
+            self.newly_waiting_tasks.push(task);
+        }
+    }
+
+    /// Nominates a node for a task beyond this session; it holds nothing there.
+    pub fn nominate(&mut self, task: TaskId, node: NodeId) {
+        self.nominations.insert(task, node);
+    }
+
+    /// Tasks that are nominated for a node beyond this session, by id.
+    pub fn nominations(&self) -> impl Iterator<Item = (TaskId, NodeId)> {
+        self.nominations.iter().map(|(task, node)| (*task, *node))
+    }
+
+    /// Whether a task has its node in memory and waits at Permit.
+    pub fn is_waiting_on_permit(&self, task: TaskId) -> bool {
+        self.plugins.waiting.get(&self.cluster.task(task).uid).is_some()
+    }
+
+    /// Sends a task back that waits at Permit.
+    pub fn reject_waiting(&mut self, task: TaskId, why: &'static str) {
+        if let Some(pod) = self.plugins.waiting.get_mut(&self.cluster.task(task).uid) {
+            pod.reject("Preemption", Why::Says(why));
+        }
+        self.end_waits();
+    }
+
+    /// Takes a task's nomination back.
+    pub fn clear_nomination(&mut self, task: TaskId) {
+        self.nominations.remove(&task);
+    }
+
+    /// There is more to do than one session should: what is decided goes out first.
+    pub fn leave_unfinished(&mut self) {
+        self.unfinished = true;
+    }
+
+    /// Tasks that Permit has sent back in this session, and the plugin that did; each is told once.
+    pub fn take_sent_back(&mut self) -> Vec<(TaskId, &'static str)> {
+        std::mem::take(&mut self.sent_back)
+    }
+
+    /// Lets `work` on the queue of pods that are scheduled one by one; `None` if there is none.
+    pub fn with_queue<T>(
+        &mut self,
+        work: impl FnOnce(&mut SchedulingQueue, &PluginSet, &mut ClusterState) -> T,
+    ) -> Option<T> {
+        let mut queue = self.plugins.queue.take()?;
+        let done = work(&mut queue, self.plugins, self.cluster);
+        self.plugins.queue = Some(queue);
+        Some(done)
+    }
+
+    /// The best of the first `enough` of `candidates` that fit, in their order, and how many were looked at. Nodes are
+    /// taken as they are now.
+    pub fn find_node_among(&mut self, task: TaskId, candidates: &[NodeId], enough: usize) -> (Found, usize) {
+        let now = SearchLimits { may_start: true, may_wait: false };
+        let profile = self.plugins.profile_for(self.cluster, task);
+        let found = self.searcher.find_enough(profile, self.cluster, task, candidates, now, enough, None);
+        (found, self.searcher.looked_at())
+    }
+
+    /// Asks the PostFilter plugins about a task that the last search found no node for: the first that nominates a
+    /// node, and what the others said.
+    pub fn run_post_filter_plugins(
+        &mut self,
+        task: TaskId,
+        refusals: &Refusals,
+    ) -> (Option<(NodeId, Vec<TaskId>)>, String) {
+        let profile = self.plugins.profile_for(self.cluster, task);
+        let unschedulable = self.searcher.unschedulable().to_vec();
+        let mut words = Vec::new();
+        for plugin in profile.plugins(ExtensionPoint::PostFilter) {
+            let before = self.cluster.savepoint();
+            let mut attempt = FailedAttempt::new(task, &unschedulable, refusals, self.cluster, profile, self.searcher);
+            let answer = plugin.post_filter(&mut attempt);
+            attempt.undo(before);
+            match answer {
+                PostFilter::Nominate { node, victims } => return (Some((node, victims)), words.join(", ")),
+                PostFilter::Unschedulable(said) => words.extend(Some(said).filter(|said| !said.is_empty())),
+                PostFilter::Unresolvable(said) => {
+                    words.push(said);
+                    break;
+                }
+            }
+        }
+        (None, words.join(", "))
+    }
+
     /// Begins to try something. What is not committed or held is undone when the statement drops.
     pub fn statement(&mut self) -> Statement<'_, 'a> {
         let savepoint = self.cluster.savepoint();
@@ -171,7 +350,7 @@ impl<'a> Session<'a> {
 
     /// What one node says about a task: when it has room, or its objection.
     pub fn verdict(&mut self, task: TaskId, node: NodeId, limits: SearchLimits) -> Result<Room, Verdict> {
-        self.searcher.verdict(self.plugins.profile(), self.cluster, task, node, limits)
+        self.searcher.verdict(self.plugins.profile_for(self.cluster, task), self.cluster, task, node, limits)
     }
 
     /// The best node for another task like this one.
@@ -179,13 +358,13 @@ impl<'a> Session<'a> {
         let (plugins, cluster) = (&*self.plugins, &*self.cluster);
         let by_plugin = |scored: &[(NodeId, f64)]| plugins.best_node(cluster, task, scored);
         let prefer: Prefer<'_> = if plugins.has(Point::BestNode) { Some(&by_plugin) } else { None };
-        self.searcher.find_anywhere(plugins.profile(), cluster, task, limits, prefer)
+        self.searcher.find_anywhere(plugins.profile_for(cluster, task), cluster, task, limits, prefer)
     }
 
     /// The best node for a task.
     pub fn find_node(&mut self, task: TaskId, limits: SearchLimits) -> Found {
         let nominated = self.cluster.task(task).nominated.as_deref().and_then(|name| self.cluster.find_node(name));
-        let profile = self.plugins.profile();
+        let profile = self.plugins.profile_for(self.cluster, task);
         if let Some(node) = nominated
             && let Ok(room) = self.searcher.verdict(profile, self.cluster, task, node, limits)
         {
@@ -213,10 +392,22 @@ impl<'a> Statement<'_, 'a> {
         self.session
     }
 
-    /// Gives a task room that is free now.
+    /// Gives a task room that is free now, and tells the plugins of Reserve.
     pub fn allocate(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
+        let before = self.session.cluster.savepoint();
         self.session.cluster.allocate(task, node)?;
-        tell(self.session.plugins, self.session.cluster, Operation { verb: Verb::Allocate, task, node }, true);
+        let operation = Operation { verb: Verb::Allocate, task, node };
+        tell(self.session.plugins, self.session.cluster, operation, true);
+        let (profile, waiting) = self.session.plugins.profile_for_mut(self.session.cluster, task);
+        if let Err((plugin, why)) = profile.run_reserve_plugins_reserve(self.session.cluster, task, node) {
+            profile.run_reserve_plugins_unreserve(self.session.cluster, task, node, waiting);
+            self.session.cluster.undo_one(before);
+            tell_session_plugins(self.session.plugins, self.session.cluster, operation, false);
+            let reason = Reason::refused_by_plugin(plugin, ExtensionPoint::Reserve, why.text(self.session.cluster));
+            let now = self.session.cluster.now();
+            self.session.reasons.set_task(task, reason, now);
+            return Err(Refusal::Reserve);
+        }
         Ok(())
     }
 
@@ -271,8 +462,7 @@ impl<'a> Statement<'_, 'a> {
             match verb {
                 Verb::Allocate if self.session.cluster.task(task).status() == TaskStatus::Allocated => {
                     if self.session.cluster.begin_bind(task).is_ok() {
-                        self.session.reasons.clear_task(task);
-                        self.session.decisions.push(Decision::Bind(task));
+                        self.session.permit(task);
                     }
                 }
                 // Unless it was reprieved afterwards; once, if it was evicted again.
@@ -286,6 +476,7 @@ impl<'a> Statement<'_, 'a> {
             }
         }
         self.session.cluster.keep_since(self.savepoint);
+        self.session.end_waits();
     }
 
     /// Commits a statement that evicts nobody.
@@ -312,8 +503,16 @@ impl Drop for Statement<'_, '_> {
     }
 }
 
-/// Tells every plugin what was done, or undone, to a task.
+/// Tells every plugin what was done, or undone, to a task. Those of Reserve hear of what is undone; the caller asks them
+/// about what is done.
 fn tell(plugins: &mut PluginSet, cluster: &ClusterState, operation: Operation, done: bool) {
+    if operation.verb == Verb::Allocate && !done {
+        plugins.unreserve(cluster, operation.task, operation.node);
+    }
+    tell_session_plugins(plugins, cluster, operation, done);
+}
+
+fn tell_session_plugins(plugins: &mut PluginSet, cluster: &ClusterState, operation: Operation, done: bool) {
     let gains = (operation.verb != Verb::Evict) == done;
     for plugin in plugins.all_mut() {
         if gains {

@@ -7,11 +7,11 @@ use krafla_model::subgroup::SubGroupId;
 use krafla_model::{ClusterState, JobId, Name, NodeId, QueueId, ResourceId, Resources, TaskId, Time};
 
 use crate::conf::switches::Point;
-use crate::node_plugin::ProfileEntry;
 use crate::rank::Rank;
 use crate::reason::Reason;
 use crate::reasons::Reasons;
-use crate::search::Room;
+use crate::scheduling::profile::ProfileEntry;
+use crate::scheduling::search::Room;
 use crate::share::RelativeShare;
 
 /// A vote.

@@ -2,11 +2,14 @@
 //!
 //! Applying never fails. What cannot be as it is becomes a [`Problem`] beside the new state, and harms nothing else.
 
+use std::sync::Arc;
+
+use crate::cluster_event::{ActionType, EventResource, pod_changes};
 use crate::event::{Event, Problem, QuotaSpec};
 use crate::ids::TaskId;
 use crate::ledger::Place;
 use crate::name::Name;
-use crate::pod::{PodPhase, PodSpec};
+use crate::pod::{PodPhase, PodShape, PodSpec};
 use crate::state::ClusterState;
 use crate::task::{Task, ordinal_of};
 use crate::task_status::TaskStatus;
@@ -38,6 +41,23 @@ impl ClusterState {
             Event::QuotaGone { namespace, name } => {
                 self.quotas.remove(&(namespace, name));
             }
+            Event::Namespace(spec) => {
+                self.note_other(EventResource::Surroundings, ActionType::UPDATE);
+                self.room_version += 1; // terms that look at namespaces by label may match others now
+                self.namespaces.insert(spec.name, spec.labels);
+            }
+            Event::NamespaceGone(name) => {
+                self.namespaces.remove(&name);
+            }
+            Event::Workload(spec) => {
+                self.note_other(EventResource::Surroundings, ActionType::UPDATE);
+                self.room_version += 1;
+                self.workloads.insert((spec.namespace, spec.workload), spec.selector);
+            }
+            Event::WorkloadGone { namespace, workload } => {
+                self.room_version += 1;
+                self.workloads.remove(&(namespace, workload));
+            }
             Event::Budget(budget) => self.apply_budget(budget),
             Event::BudgetGone { namespace, name } => {
                 self.budgets.remove(&(namespace, name));
@@ -52,6 +72,7 @@ impl ClusterState {
         if place.status == TaskStatus::Binding {
             self.tasks[task].refusals = 0;
             self.relocate(task, Place { status: TaskStatus::Bound, ..place });
+            self.note_pod(task, ActionType::ADD);
         }
     }
 
@@ -63,6 +84,11 @@ impl ClusterState {
             task.refusals = task.refusals.saturating_add(1);
             task.retry_at = retry_at;
         }
+    }
+
+    /// A task that waits is not to be tried before `retry_at`.
+    pub fn pause(&mut self, task: TaskId, retry_at: Time) {
+        self.tasks[task].retry_at = retry_at;
     }
 
     /// An eviction was refused; the task keeps its node.
@@ -98,6 +124,10 @@ impl ClusterState {
                 return;
             }
         };
+        let before = self.task_by_uid.get(&spec.uid).map(|id| {
+            let task = &self.tasks[*id];
+            (Arc::clone(&self.shapes.get(task.shape).spec), task.gates, task.status)
+        });
         let id = match self.task_by_uid.get(&spec.uid) {
             Some(&id) => {
                 let (room_before, same_shape) = (self.room_version, self.tasks[id].shape == shape);
@@ -164,6 +194,26 @@ impl ClusterState {
             self.nominees.insert(id);
         }
         self.follow_pod(id, &spec, problems);
+        self.note_change_of_pod(id, before);
+    }
+
+    /// Notes what an event has changed about a pod; `before` has its signature, gates and status.
+    fn note_change_of_pod(&mut self, id: TaskId, before: Option<(Arc<PodShape>, u32, TaskStatus)>) {
+        if self.cluster_events.is_none() {
+            return;
+        }
+        let task = &self.tasks[id];
+        let action = match before {
+            None => ActionType::ADD,
+            Some((_, _, was)) if task.status.is_finished() && !was.is_finished() => ActionType::DELETE,
+            Some((_, _, was)) if task.status.is_committed() && !was.is_committed() => ActionType::ADD,
+            Some((shape, gates, _)) => {
+                pod_changes(&shape, &self.shapes.get(task.shape).spec, gates > 0 && task.gates == 0)
+            }
+        };
+        if !action.is_empty() {
+            self.note_pod(id, action);
+        }
     }
 
     /// Moves a task to where its pod says it is.
@@ -258,6 +308,9 @@ impl ClusterState {
 
     fn remove_pod(&mut self, uid: &Name) {
         let Some(id) = self.task_by_uid.remove(uid) else { return };
+        if !self.tasks[id].status.is_finished() {
+            self.note_pod(id, ActionType::DELETE);
+        }
         self.nominees.remove(&id);
         self.leave_home(id);
         self.remember_run(id);

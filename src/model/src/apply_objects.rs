@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::cluster_event::{About, ActionType, ClusterEvent, EventResource, node_changes};
 use crate::devices::Devices;
 use crate::event::Problem;
 use crate::ids::{JobId, NodeId, QueueId, TaskId};
@@ -23,6 +24,12 @@ impl ClusterState {
         match self.find_node(&spec.name) {
             Some(id) => {
                 self.count_images(id, false);
+                let action = node_changes(&self.nodes[id].spec, &spec);
+                self.note(|state| ClusterEvent {
+                    resource: EventResource::Node,
+                    action,
+                    about: About::Node { node: id, before: Some(Box::new(state.nodes[id].spec.clone())) },
+                });
                 let node = &mut self.nodes[id];
                 self.totals.allocatable.sub(&node.allocatable);
                 let devices_changed = node.spec.gpu_devices != spec.gpu_devices;
@@ -41,6 +48,8 @@ impl ClusterState {
                 let id = self.nodes.insert(Node { spec, allocatable, books, version: self.version });
                 self.node_by_name.insert(name.clone(), id);
                 self.count_images(id, true);
+                let about = About::Node { node: id, before: None };
+                self.note(|_| ClusterEvent { resource: EventResource::Node, action: ActionType::ADD, about });
                 self.reorder_nodes();
                 for task in self.homeless.remove(&name).unwrap_or_default() {
                     self.move_in(task, Some(id));

@@ -7,6 +7,7 @@ use crate::job::PodGroupSpec;
 use crate::name::Name;
 use crate::node::NodeSpec;
 use crate::pod::PodSpec;
+use crate::pod_affinity::{NamespaceSpec, Workload, WorkloadSpec};
 use crate::priority::PriorityClassSpec;
 use crate::queue::QueueSpec;
 use crate::resources::Amounts;
@@ -47,6 +48,19 @@ pub enum Event {
         namespace: Name,
         /// Its name.
         name: Name,
+    },
+    /// A namespace is new, or its labels have changed.
+    Namespace(NamespaceSpec),
+    /// A namespace is gone.
+    NamespaceGone(Name),
+    /// A workload or service is new, or its selector has changed.
+    Workload(WorkloadSpec),
+    /// A workload or service is gone.
+    WorkloadGone {
+        /// Its namespace.
+        namespace: Name,
+        /// Its kind and name.
+        workload: Workload,
     },
     /// A PodDisruptionBudget is new, or its spec or status has changed.
     Budget(BudgetSpec),

@@ -66,6 +66,8 @@ pub enum Refusal {
     NoNode,
     /// The task has not been evicted by this session.
     NotEvicted,
+    /// A plugin would not reserve what the task needs there.
+    Reserve,
 }
 
 impl ClusterState {
@@ -164,6 +166,13 @@ impl ClusterState {
         let node = before.node.ok_or(Refusal::NoNode)?;
         self.relocate(task, Place { status: TaskStatus::Binding, ..before });
         Ok(node)
+    }
+
+    /// Takes the node away from a task that was to be bound, of which nobody has been told.
+    pub fn forget_assumed(&mut self, task: TaskId) {
+        if self.tasks[task].status == TaskStatus::Binding {
+            self.relocate(task, Place::without_node(TaskStatus::Pending));
+        }
     }
 
     /// Gives up a reservation that the session did not commit.

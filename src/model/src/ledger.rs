@@ -61,6 +61,14 @@ impl ClusterState {
             self.room_version += 1; // others may wait for what it will leave
             self.releasing.insert(id);
         }
+        if task.node.is_some() && (task.status.holds_node() || task.status == TaskStatus::Pipelined) {
+            if !shape.spec.pod_anti_affinity.required.is_empty() {
+                self.repelling.insert(id);
+            }
+            if !shape.spec.pod_affinity.is_empty() || !shape.spec.pod_anti_affinity.is_empty() {
+                self.affine.insert(id);
+            }
+        }
         if let Some(node) = task.node.and_then(|node| self.nodes.get_mut(node)) {
             charge_node(&mut node.books, id, task, shape);
             node.version = self.version;
@@ -100,6 +108,10 @@ impl ClusterState {
         }
         if task.status == TaskStatus::Releasing {
             self.releasing.remove(&id);
+        }
+        if !self.affine.is_empty() {
+            self.repelling.remove(&id);
+            self.affine.remove(&id);
         }
         if let Some(node) = task.node.and_then(|node| self.nodes.get_mut(node)) {
             uncharge_node(&mut node.books, id, task, shape);

@@ -35,6 +35,19 @@ impl ClusterState {
             Event::PriorityClass(class) => self.priority_classes.get(&class.name) == Some(class),
             Event::Quota(quota) => self.quotas.get(&(quota.namespace.clone(), quota.name.clone())) == Some(quota),
             Event::Budget(budget) => return self.budget_news(budget),
+            // A new namespace has no pods yet, and a new workload none that wait.
+            Event::Namespace(spec) => match self.namespaces.get(&spec.name) {
+                None => return News::Quiet,
+                Some(labels) => *labels == spec.labels,
+            },
+            Event::NamespaceGone(name) => !self.namespaces.contains_key(name),
+            Event::Workload(spec) => match self.workloads.get(&(spec.namespace.clone(), spec.workload.clone())) {
+                None => return News::Quiet,
+                Some(selector) => *selector == spec.selector,
+            },
+            Event::WorkloadGone { namespace, workload } => {
+                !self.workloads.contains_key(&(namespace.clone(), workload.clone()))
+            }
             Event::BudgetGone { namespace, name } => !self.budgets.contains_key(&(namespace.clone(), name.clone())),
             Event::PodGone(uid) => self.find_task(uid).is_none(),
             Event::PodGroupGone { namespace, name } => self.find_job(namespace, name).is_none(),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::labels::{Labels, NodeSelectorTerm};
 use crate::name::Name;
+use crate::pod_affinity::{PodTerms, SpreadConstraint, Workload};
 use crate::resources::Amounts;
 use crate::taints::Toleration;
 use crate::time::Time;
@@ -17,6 +18,8 @@ use crate::time::Time;
 pub struct PodShape {
     /// Its namespace: affinity terms and quotas depend on it.
     pub namespace: Name,
+    /// `spec.schedulerName`: the profile that places it.
+    pub scheduler_name: Name,
     /// Its labels.
     pub labels: Labels,
     /// Its request: containers, init containers and overhead, without the pod slot.
@@ -31,6 +34,14 @@ pub struct PodShape {
     pub preferred_affinity: Vec<(i32, NodeSelectorTerm)>,
     /// Its tolerations.
     pub tolerations: Vec<Toleration>,
+    /// Its affinity to other pods.
+    pub pod_affinity: PodTerms,
+    /// Its anti-affinity to other pods.
+    pub pod_anti_affinity: PodTerms,
+    /// How it is to be spread; empty if it says nothing itself.
+    pub spread: Vec<SpreadConstraint>,
+    /// Its controller, if that is of a kind that default spread constraints look at and the pod says nothing itself.
+    pub workload: Option<Workload>,
     /// Ports it takes on the node's own addresses.
     pub host_ports: Vec<HostPort>,
     /// Images of its containers and init containers, each with a tag.
@@ -50,6 +61,15 @@ pub struct PodShape {
     pub revocable: bool,
     /// Whether a controller owns it, and makes another one when it is gone.
     pub controlled: bool,
+}
+
+impl PodShape {
+    /// Whether where it may run depends on where other pods are, by its own word.
+    pub fn looks_at_other_pods(&self) -> bool {
+        !(self.pod_affinity.required.is_empty()
+            && self.pod_anti_affinity.required.is_empty()
+            && self.spread.iter().all(|one| !one.must_hold))
+    }
 }
 
 /// A port on a node's own address.

@@ -149,7 +149,8 @@ mod tests {
     use crate::{Amounts, Event, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, ResourceId};
 
     fn pod(uid: &str, node: Option<&str>) -> Event {
-        let shape = PodShape { request: Amounts::default().with("cpu", 2_000), ..PodShape::default() };
+        let request = Amounts::default().with("cpu", 2_000);
+        let shape = PodShape { namespace: "default".into(), request, ..PodShape::default() };
         Event::Pod(PodSpec {
             uid: uid.into(),
             name: uid.into(),
@@ -158,6 +159,16 @@ mod tests {
             node: node.map(Into::into),
             phase: if node.is_some() { PodPhase::Running } else { PodPhase::Pending },
             ..PodSpec::default()
+        })
+    }
+
+    fn group(queue: &str) -> Event {
+        Event::PodGroup(PodGroupSpec {
+            namespace: "default".into(),
+            name: "g".into(),
+            uid: "g".into(),
+            queue: queue.into(),
+            ..PodGroupSpec::default()
         })
     }
 
@@ -170,8 +181,7 @@ mod tests {
             cluster.apply(Event::Node(NodeSpec { name: name.into(), allocatable, ..NodeSpec::default() }));
         }
         cluster.apply(Event::Queue(QueueSpec { name: "q".into(), ..QueueSpec::default() }));
-        let group = PodGroupSpec { name: "g".into(), uid: "g".into(), queue: "q".into(), ..PodGroupSpec::default() };
-        cluster.apply(Event::PodGroup(group));
+        cluster.apply(group("q"));
         cluster.apply(pod("old", Some("n0")));
         let (task, node) = (cluster.find_task("old").unwrap(), cluster.find_node("n1").unwrap());
         (cluster, task, node)
@@ -228,13 +238,12 @@ mod tests {
 
     #[test]
     fn it_ends_with_its_time_its_job_or_its_node() {
-        let (mut cluster, task, node) = cluster();
-        assert_eq!(cluster.reservations_end(), Time::NEVER);
         for end in ["time", "job", "node", "refusal"] {
+            let (mut cluster, task, node) = cluster();
+            assert_eq!(cluster.reservations_end(), Time::NEVER);
             let savepoint = cluster.savepoint();
             keep(&mut cluster, task, node).unwrap();
             cluster.keep_since(savepoint);
-            let mut cluster = cluster.clone();
             assert_eq!(cluster.reservations_end(), Time(5_000));
             match end {
                 "time" => {
@@ -249,7 +258,7 @@ mod tests {
                     cluster.keep_since(savepoint);
                     cluster.evict_refused(task, Time(9_000));
                 }
-                "job" => drop(cluster.apply(Event::PodGroupGone { namespace: "".into(), name: "g".into() })),
+                "job" => drop(cluster.apply(Event::PodGroupGone { namespace: "default".into(), name: "g".into() })),
                 _ => drop(cluster.apply(Event::NodeGone("n1".into()))),
             }
             assert_eq!(cluster.reservations().count(), 0, "{end}");
@@ -264,8 +273,7 @@ mod tests {
         keep(&mut cluster, task, node).unwrap();
         cluster.keep_since(savepoint);
         cluster.apply(Event::Queue(QueueSpec { name: "p".into(), ..QueueSpec::default() }));
-        let group = PodGroupSpec { name: "g".into(), uid: "g".into(), queue: "p".into(), ..PodGroupSpec::default() };
-        cluster.apply(Event::PodGroup(group));
+        cluster.apply(group("p"));
         assert_eq!(discrepancies(&cluster), []);
         let p = cluster.find_queue("p").unwrap();
         assert_eq!(cluster.queue(p).held().claimed().get(ResourceId::CPU), 4_000);

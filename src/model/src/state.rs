@@ -7,12 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::Budget;
+use crate::cluster_event::ClusterEvent;
 use crate::event::QuotaSpec;
 use crate::ids::{IdVec, JobId, Lookup, NodeId, QueueId, ShapeId, Slab, TaskId};
 use crate::job::{Job, JobPhase};
 use crate::journal::Change;
+use crate::labels::{Labels, Selector};
 use crate::name::Name;
 use crate::node::Node;
+use crate::pod_affinity::Workload;
 use crate::priority::PriorityClasses;
 use crate::queue::Queue;
 use crate::reservation::{Reservation, ReservationId};
@@ -21,6 +24,9 @@ use crate::shape::{Shape, Shapes};
 use crate::task::Task;
 use crate::task_status::TaskStatus;
 use crate::time::Time;
+
+/// The kind of a service among workloads.
+const SERVICE: &str = "Service";
 
 /// The state of one cluster.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +51,14 @@ pub struct ClusterState {
     pub(crate) priority_classes: PriorityClasses,
     pub(crate) quotas: BTreeMap<(Name, Name), QuotaSpec>,
     pub(crate) budgets: BTreeMap<(Name, Name), Budget>,
+    /// Labels of namespaces.
+    pub(crate) namespaces: BTreeMap<Name, Labels>,
+    /// Selectors of workloads and services, by namespace.
+    pub(crate) workloads: BTreeMap<(Name, Workload), Option<Selector>>,
+    /// Tasks on a node whose pods have required anti-affinity: they keep others off.
+    pub(crate) repelling: BTreeSet<TaskId>,
+    /// Tasks on a node whose pods have any affinity or anti-affinity: they attract or repel others.
+    pub(crate) affine: BTreeSet<TaskId>,
     pub(crate) totals: Totals,
     /// Nodes in tie order.
     pub(crate) node_order: Vec<NodeId>,
@@ -67,6 +81,8 @@ pub struct ClusterState {
     pub(crate) reservations: BTreeMap<ReservationId, Reservation>,
     pub(crate) next_reservation: u64,
     pub(crate) journal: Vec<Change>,
+    /// Changes since they were taken last; `None` if nobody takes them.
+    pub(crate) cluster_events: Option<Vec<ClusterEvent>>,
     pub(crate) version: u64,
     pub(crate) room_version: u64,
     /// Nodes by image, for image locality: how many nodes hold each image.
@@ -253,6 +269,34 @@ impl ClusterState {
     pub fn quotas(&self, namespace: &Name) -> impl Iterator<Item = &QuotaSpec> {
         let first = (namespace.clone(), Name::default());
         self.quotas.range(first..).take_while(move |((ns, _), _)| ns == namespace).map(|(_, quota)| quota)
+    }
+
+    /// The labels of a namespace; `None` if nobody has told of it.
+    pub fn namespace_labels(&self, namespace: &Name) -> Option<&Labels> {
+        self.namespaces.get(namespace)
+    }
+
+    /// The selector of a workload; `None` if it is not known, or matches nothing.
+    pub fn workload_selector(&self, namespace: &Name, workload: &Workload) -> Option<&Selector> {
+        self.workloads.get(&(namespace.clone(), workload.clone()))?.as_ref()
+    }
+
+    /// Selectors of the services of a namespace, by name.
+    pub fn services(&self, namespace: &Name) -> impl Iterator<Item = &Selector> {
+        let first = (namespace.clone(), Workload { kind: SERVICE.into(), name: Name::default() });
+        let here = self.workloads.range(first..);
+        here.take_while(move |((own, workload), _)| own == namespace && workload.kind == SERVICE)
+            .filter_map(|(_, selector)| selector.as_ref())
+    }
+
+    /// Tasks that hold a node, or were promised one, and whose pods have required anti-affinity; by id.
+    pub fn repelling(&self) -> impl Iterator<Item = TaskId> {
+        self.repelling.iter().copied()
+    }
+
+    /// Tasks that hold a node, or were promised one, and whose pods have any affinity or anti-affinity; by id.
+    pub fn affine(&self) -> impl Iterator<Item = TaskId> {
+        self.affine.iter().copied()
     }
 
     /// Sums over all nodes.

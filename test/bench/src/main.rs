@@ -167,7 +167,11 @@ fn scaled(n: u32, percent: u32) -> u32 {
 
 /// Builds a case's cluster, then times the step that places its pods. Answers decisions and seconds.
 fn run(case: &Case, percent: u32) -> (u32, f64) {
-    let registry = Registry { actions: krafla_actions::all(), plugins: krafla_plugins::all() };
+    let registry = Registry {
+        actions: krafla_actions::all(),
+        plugins: krafla_plugins::all(),
+        node_plugins: krafla_plugins::node::all(),
+    };
     let mut engine = Engine::new(registry, Options { events: false, ..Options::default() });
     let nodes = scaled(case.nodes, percent);
     let mut inputs = vec![

@@ -24,7 +24,11 @@ pub(crate) fn nodes(percent: u32) -> u32 {
 
 /// Answers how many pods were evicted, and the seconds until that was decided.
 pub(crate) fn run(percent: u32) -> (u32, f64) {
-    let registry = Registry { actions: krafla_actions::all(), plugins: krafla_plugins::all() };
+    let registry = Registry {
+        actions: krafla_actions::all(),
+        plugins: krafla_plugins::all(),
+        node_plugins: krafla_plugins::node::all(),
+    };
     let mut engine = Engine::new(registry, Options { events: false, ..Options::default() });
     let nodes = nodes(percent);
     let mut inputs = vec![Input::Configuration { file: "bench.conf".to_owned(), text: CONFIGURATION.to_owned() }];

@@ -4,5 +4,9 @@ use krafla_framework::Registry;
 
 /// Every action and plugin there is.
 pub fn registry() -> Registry {
-    Registry { actions: krafla_actions::all(), plugins: krafla_plugins::all() }
+    Registry {
+        actions: krafla_actions::all(),
+        plugins: krafla_plugins::all(),
+        node_plugins: krafla_plugins::node::all(),
+    }
 }

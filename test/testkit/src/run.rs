@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use krafla_framework::conf::compile::compile;
+use krafla_framework::conf::policy::ProfilePolicy;
 use krafla_framework::{
     Decision, PluginSet, Policy, Reasons, Registry, Room, SearchLimits, Searcher, Session, Verdict,
 };
@@ -29,8 +30,20 @@ pub struct Outcome {
 /// # Panics
 /// If the configuration has an error, or if the books are off afterwards.
 pub fn run(cluster: ClusterState, registry: &Registry, conf: &str) -> Outcome {
+    run_policy(cluster, registry, &policy(registry, conf))
+}
+
+/// Runs one session that schedules pods one by one, with kube-scheduler's default profile.
+///
+/// # Panics
+/// If the books are off afterwards.
+pub fn run_one_by_one(cluster: ClusterState, registry: &Registry) -> Outcome {
+    let profiles = vec![ProfilePolicy::default_profile(registry)];
+    run_policy(cluster, registry, &Policy { profiles, ..Policy::default() }.one_by_one())
+}
+
+fn run_policy(cluster: ClusterState, registry: &Registry, policy: &Policy) -> Outcome {
     let mut cluster = cluster;
-    let policy = policy(registry, conf);
     let mut actions: Vec<_> = policy
         .actions
         .iter()
@@ -38,7 +51,7 @@ pub fn run(cluster: ClusterState, registry: &Registry, conf: &str) -> Outcome {
         .map(|builder| (builder.build)(policy.action_arguments(builder.info.name)))
         .collect();
     let names: Vec<&'static str> = actions.iter().map(|action| action.name()).collect();
-    let mut plugins = PluginSet::build(&policy, registry);
+    let mut plugins = PluginSet::build(policy, registry);
     let mut reasons = Reasons::default();
     let mut searcher = Searcher::default();
     let mut session = Session::open(&mut cluster, &mut plugins, &mut reasons, &mut searcher, &names);
@@ -101,8 +114,9 @@ pub fn scores(cluster: &ClusterState, registry: &Registry, conf: &str, pod: &str
     let task = task_named(cluster, pod);
     let mut searcher = Searcher::default();
     // The filters leave what the scores need.
-    let _ = searcher.find(plugins.profile(), cluster, task, cluster.nodes(), ANYWHERE, None);
-    searcher.scores(plugins.profile(), cluster, task, cluster.nodes()).to_vec()
+    let _ = searcher.find(plugins.profile_for(cluster, task), cluster, task, cluster.nodes(), ANYWHERE, None);
+    let scores = searcher.scores(plugins.profile_for(cluster, task), cluster, task, cluster.nodes());
+    scores.expect("every plugin scores").to_vec()
 }
 
 /// What one node says about a pod.
@@ -118,7 +132,13 @@ pub fn verdict(
 ) -> Result<Room, Verdict> {
     let plugins = PluginSet::build(&policy(registry, conf), registry);
     let node = cluster.find_node(node).expect("the node exists");
-    Searcher::default().verdict(plugins.profile(), cluster, task_named(cluster, pod), node, ANYWHERE)
+    Searcher::default().verdict(
+        plugins.profile_for(cluster, task_named(cluster, pod)),
+        cluster,
+        task_named(cluster, pod),
+        node,
+        ANYWHERE,
+    )
 }
 
 /// The task of the pod of this name.

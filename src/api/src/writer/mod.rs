@@ -15,6 +15,7 @@ mod budget;
 mod group;
 mod node;
 mod pod;
+mod pod_affinity;
 mod policy;
 mod queue;
 #[cfg(test)]

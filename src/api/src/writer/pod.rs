@@ -8,7 +8,7 @@ use krafla_model::resources::GPU_NAME;
 use krafla_model::taints::{Effect, Match, Toleration};
 use krafla_model::{Amounts, Name, PodPhase, PodShape, PodSpec, Time};
 
-use super::{amounts, annotations, condition, list, map, text, time};
+use super::{amounts, annotations, condition, list, map, pod_affinity, text, time};
 use crate::keys;
 
 /// Writes a pod. Its priority stands in `spec.priority`.
@@ -31,13 +31,16 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
                 (keys::REVOCABLE_ZONE, shape.revocable.then(|| "*".to_owned())),
                 (keys::GPU_MILLI, (shape.gpu_share_milli > 0).then(|| shape.gpu_share_milli.to_string())),
             ]),
+            owner_references: shape.workload.as_ref().map(|workload| vec![pod_affinity::owner(workload)]),
             ..ObjectMeta::default()
         },
         spec: Some(core::PodSpec {
             containers: containers(shape),
             node_name: pod.node.as_ref().and_then(text),
             node_selector: map(&shape.node_selector),
+            scheduler_name: text(&shape.scheduler_name),
             affinity: affinity(shape),
+            topology_spread_constraints: list(shape.spread.iter().map(pod_affinity::spread).collect()),
             tolerations: list(shape.tolerations.iter().map(toleration).collect()),
             scheduling_gates: list(
                 pod.gates.iter().map(|gate| core::PodSchedulingGate { name: gate.to_string() }).collect(),
@@ -136,13 +139,14 @@ fn affinity(shape: &PodShape) -> Option<core::Affinity> {
     let preferred =
         preferred.map(|(weight, one)| core::PreferredSchedulingTerm { weight: *weight, preference: term(one) });
     let preferred = list(preferred.collect());
-    (required.is_some() || preferred.is_some()).then(|| core::Affinity {
-        node_affinity: Some(core::NodeAffinity {
-            required_during_scheduling_ignored_during_execution: required,
-            preferred_during_scheduling_ignored_during_execution: preferred,
-        }),
-        ..core::Affinity::default()
-    })
+    let node_affinity = (required.is_some() || preferred.is_some()).then_some(core::NodeAffinity {
+        required_during_scheduling_ignored_during_execution: required,
+        preferred_during_scheduling_ignored_during_execution: preferred,
+    });
+    let pod_affinity = pod_affinity::affinity(&shape.pod_affinity);
+    let pod_anti_affinity = pod_affinity::anti_affinity(&shape.pod_anti_affinity);
+    let any = node_affinity.is_some() || pod_affinity.is_some() || pod_anti_affinity.is_some();
+    any.then_some(core::Affinity { node_affinity, pod_affinity, pod_anti_affinity })
 }
 
 fn term(term: &NodeSelectorTerm) -> core::NodeSelectorTerm {

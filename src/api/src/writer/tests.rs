@@ -6,6 +6,7 @@ use krafla_model::budget::{Aim, BudgetSpec, Share};
 use krafla_model::job::JobPhase;
 use krafla_model::labels::{NodeSelectorTerm, Selector};
 use krafla_model::pod::HostPort;
+use krafla_model::pod_affinity::{Namespaces, PodTerm, PodTerms, SpreadConstraint, Workload};
 use krafla_model::priority::PriorityClassSpec;
 use krafla_model::queue::{HierarchyLevel, NodeGroupAffinity, QueueState, ROOT_QUEUE};
 use krafla_model::resources::GPU_NAME;
@@ -81,6 +82,44 @@ fn a_port() -> impl Strategy<Value = HostPort> {
     (ip, protocol, 1..=u16::MAX).prop_map(|(ip, protocol, port)| HostPort { ip, protocol, port })
 }
 
+fn a_pod_term() -> impl Strategy<Value = PodTerm> {
+    let selector = || vec(requirement(label_test()), 0..3).prop_map(Selector);
+    let listed = btree_set(name(), 0..3).prop_map(|names| names.into_iter().collect::<Vec<_>>());
+    (name(), option::of(selector()), listed, option::of(selector())).prop_map(|(topology_key, own, names, by_label)| {
+        // A term that names no namespace looks at the pod's own.
+        let names = if names.is_empty() && by_label.is_none() { vec!["elsewhere".into()] } else { names };
+        PodTerm { topology_key, selector: own, namespaces: Namespaces { names, selector: by_label } }
+    })
+}
+
+fn pod_terms() -> impl Strategy<Value = PodTerms> {
+    (vec(a_pod_term(), 0..2), vec((1..=100, a_pod_term()), 0..2))
+        .prop_map(|(required, preferred)| PodTerms { required, preferred })
+}
+
+fn a_spread() -> impl Strategy<Value = SpreadConstraint> {
+    let selector = option::of(vec(requirement(label_test()), 0..3).prop_map(Selector));
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    (1..9_u32, name(), selector, 1..5_u32, flags).prop_map(
+        |(max_skew, topology_key, selector, min_domains, (must_hold, honors_affinity, honors_taints))| {
+            SpreadConstraint {
+                max_skew,
+                topology_key,
+                must_hold,
+                selector,
+                min_domains,
+                honors_affinity,
+                honors_taints,
+            }
+        },
+    )
+}
+
+fn a_workload() -> impl Strategy<Value = Workload> {
+    let kind = select(&["ReplicaSet", "ReplicationController", "StatefulSet"][..]).prop_map(Name::from);
+    (kind, name()).prop_map(|(kind, name)| Workload { kind, name })
+}
+
 fn a_shape() -> impl Strategy<Value = PodShape> {
     let image = ("[a-z]{1,3}", 0..3).prop_map(|(name, tag)| Name::from(format!("reg:5000/{name}:{tag}")));
     let images = vec(image, 0..3).prop_map(|mut images| {
@@ -92,9 +131,12 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
     (
         (name(), labels(), some_of(OF_PODS, 1), perhaps(), labels()),
         (option::of(vec(term(0), 0..3)), vec((1..=100, term(1)), 0..3), vec(a_toleration(), 0..3)),
+        (pod_terms(), pod_terms(), vec(a_spread(), 0..2), option::of(a_workload()), name()),
         (ports, images, share, any::<bool>(), any::<bool>(), perhaps(), 0..10_000_000_i64, any::<bool>()),
     )
-        .prop_map(|(own, places, rest)| {
+        .prop_map(|(own, places, neighbours, rest)| {
+            let (pod_affinity, pod_anti_affinity, spread, workload, scheduler_name) = neighbours;
+            let workload = workload.filter(|_| spread.is_empty());
             let (namespace, labels, mut request, role, node_selector) = own;
             let (required_affinity, preferred_affinity, tolerations) = places;
             let (
@@ -112,6 +154,11 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
             }
             PodShape {
                 namespace,
+                scheduler_name,
+                pod_affinity,
+                pod_anti_affinity,
+                spread,
+                workload,
                 labels,
                 request,
                 role,

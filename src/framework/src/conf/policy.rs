@@ -1,9 +1,16 @@
 //! The compiled configuration: which actions run, and which plugins they ask, in which order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Value};
 use super::switches::Switches;
+use crate::registry::Registry;
+use crate::scheduling::point::ExtensionPoint;
+use crate::scheduling::profile::{Profile, ProfileEntry};
+use crate::scheduling::queue::QueueTimes;
+
+/// The action that schedules pods one by one.
+pub const SCHEDULE_ONE: &str = "schedule-one";
 
 /// What a scheduler runs by. Everything in it is known to exist and to be of the right type.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +21,12 @@ pub struct Policy {
     pub tiers: Vec<Tier>,
     /// Arguments of actions by the action's name.
     pub configurations: BTreeMap<String, Arguments>,
+    /// Profiles of a KubeSchedulerConfiguration; where there are any, they find the nodes instead of the tiers' plugins.
+    pub profiles: Vec<ProfilePolicy>,
+    /// Whether pods are scheduled one by one by the queue of kube-scheduler, without queues and jobs.
+    pub one_by_one: bool,
+    /// Times of that queue.
+    pub queue_times: QueueTimes,
     /// Where load figures come from, for plugins that use them. Empty: nowhere.
     pub metrics: Arguments,
 }
@@ -23,6 +36,69 @@ pub struct Policy {
 pub struct Tier {
     /// In the order in which they are asked.
     pub plugins: Vec<PluginEntry>,
+}
+
+/// One profile: the node-level plugins for pods that name it as their scheduler.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProfilePolicy {
+    /// Its name, which pods have in `spec.schedulerName`.
+    pub name: String,
+    /// `percentageOfNodesToScore`, 0 to 100; `None` if it is not given.
+    pub percentage_of_nodes_to_score: Option<u8>,
+    /// For each point its plugins in order, with their weights (1 where a point has none).
+    pub points: BTreeMap<ExtensionPoint, Vec<(String, i64)>>,
+    /// Arguments by plugin; those without any are left out.
+    pub arguments: BTreeMap<String, Value>,
+}
+
+/// The name of the profile of a configuration that names none.
+pub const DEFAULT_PROFILE: &str = "default-scheduler";
+
+impl ProfilePolicy {
+    /// kube-scheduler's profile for when nothing is written: every plugin that is enabled by default, at all of its
+    /// points, with its weight.
+    #[must_use]
+    pub fn default_profile(registry: &Registry) -> Self {
+        let mut points: BTreeMap<ExtensionPoint, Vec<(String, i64)>> = BTreeMap::new();
+        for info in registry.node_plugins.iter().map(|builder| builder.info) {
+            let Some(weight) = info.default_weight else { continue };
+            for &point in info.points {
+                let weight = if point == ExtensionPoint::Score { weight } else { 1 };
+                points.entry(point).or_default().push((info.name.to_owned(), weight));
+            }
+        }
+        Self { name: DEFAULT_PROFILE.to_owned(), points, ..Self::default() }
+    }
+
+    /// Builds the plugins. Names that the registry lacks, and arguments that a plugin does not take, were refused by the
+    /// compiler.
+    #[allow(clippy::cast_precision_loss, reason = "weights of at most a million")]
+    pub(crate) fn build(&self, registry: &Registry) -> Profile {
+        let names: BTreeSet<&String> = self.points.values().flatten().map(|(name, _)| name).collect();
+        let mut entries = Vec::new();
+        let mut places: BTreeMap<&String, usize> = BTreeMap::new();
+        for name in names {
+            let Some(builder) = registry.node_plugins.iter().find(|builder| builder.info.name == name) else {
+                continue;
+            };
+            let arguments = self.arguments.get(name).unwrap_or(&Value::Null);
+            let Ok(plugin) = builder.build.run(arguments) else { continue };
+            let weight = |&(point, ref members): &(&ExtensionPoint, &Vec<(String, i64)>)| {
+                (*point == ExtensionPoint::Score)
+                    .then(|| members.iter().find(|(known, _)| known == name).map(|(_, weight)| *weight))
+                    .flatten()
+            };
+            let weight = self.points.iter().find_map(|at| weight(&at)).unwrap_or(0);
+            let points = self.points.iter().filter(|(_, members)| members.iter().any(|(known, _)| known == name));
+            let points = points.map(|(point, _)| *point).collect();
+            places.insert(name, entries.len());
+            entries.push(ProfileEntry::at(plugin, points, weight as f64));
+        }
+        let place = |(name, _): &(String, i64)| places.get(name).copied();
+        let order = self.points.iter().map(|(point, members)| (*point, members.iter().filter_map(place).collect()));
+        let order = order.collect();
+        Profile::ordered(self.name.as_str().into(), self.percentage_of_nodes_to_score, entries, order)
+    }
 }
 
 /// One plugin in a tier.
@@ -47,9 +123,14 @@ impl Policy {
                 tier(&["priority", "gang", "conformance"]),
                 tier(&["overcommit", "drf", "predicates", "proportion", "nodeorder"]),
             ],
-            configurations: BTreeMap::new(),
-            metrics: Arguments::new(),
+            ..Self::default()
         }
+    }
+
+    /// The same without queues and jobs: each pod is scheduled by its profile alone, as kube-scheduler does.
+    #[must_use]
+    pub fn one_by_one(self) -> Self {
+        Self { actions: vec![SCHEDULE_ONE.to_owned()], tiers: Vec::new(), one_by_one: true, ..self }
     }
 
     /// The arguments of an action; none when nothing was written for it.

@@ -78,7 +78,11 @@ mod tests {
     use super::*;
 
     fn registry() -> Registry {
-        Registry { actions: krafla_actions::all(), plugins: krafla_plugins::all() }
+        Registry {
+            actions: krafla_actions::all(),
+            plugins: krafla_plugins::all(),
+            node_plugins: krafla_plugins::node::all(),
+        }
     }
 
     fn pods(n: u32) -> Submission {

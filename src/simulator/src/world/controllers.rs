@@ -255,6 +255,19 @@ impl World {
             }
             Event::Budget(budget) => return self.apply_budget(budget.clone()),
             Event::BudgetGone { namespace, name } => self.remove_budget(&namespace.clone(), &name.clone()),
+            Event::Namespace(spec) => {
+                self.store.namespaces.insert(spec.name.clone(), spec.clone());
+            }
+            Event::NamespaceGone(name) => {
+                self.store.namespaces.remove(name);
+            }
+            Event::Workload(spec) => {
+                let key = (spec.namespace.clone(), spec.workload.clone());
+                self.store.workloads.insert(key, spec.clone());
+            }
+            Event::WorkloadGone { namespace, workload } => {
+                self.store.workloads.remove(&(namespace.clone(), workload.clone()));
+            }
             Event::PodGroup(spec) => {
                 if let Some(owner) = self.store.job_named(&spec.namespace, &spec.name) {
                     let job = &mut self.store.jobs[owner];

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::ids::Lookup;
+use krafla_model::pod_affinity::{NamespaceSpec, Workload, WorkloadSpec};
 use krafla_model::priority::PriorityClassSpec;
 use krafla_model::resources::GPU_NAME;
 use krafla_model::{
@@ -108,6 +109,8 @@ pub(super) struct Store {
     pub(super) queues: BTreeMap<Name, QueueSpec>,
     pub(super) priority_classes: BTreeMap<Name, PriorityClassSpec>,
     pub(super) quotas: BTreeMap<(Name, Name), QuotaSpec>,
+    pub(super) namespaces: BTreeMap<Name, NamespaceSpec>,
+    pub(super) workloads: BTreeMap<(Name, Workload), WorkloadSpec>,
     pub(super) budgets: BTreeMap<(Name, Name), BudgetSpec>,
     /// Budgets that came without a status, which is counted here.
     pub(super) counted_budgets: BTreeSet<(Name, Name)>,
@@ -235,11 +238,21 @@ impl Store {
         let queues = self.queues.values().cloned().map(Event::Queue);
         let nodes = self.nodes.values().cloned().map(Event::Node);
         let quotas = self.quotas.values().cloned().map(Event::Quota);
+        let namespaces = self.namespaces.values().cloned().map(Event::Namespace);
+        let workloads = self.workloads.values().cloned().map(Event::Workload);
         let groups = self.jobs.iter().filter_map(|job| job.group.clone()).map(Event::PodGroup);
         let pods = self.pods.iter().filter(|pod| !pod.gone && (pod.ours || pod.spec.node.is_some()));
         let pods = pods.map(|pod| Event::Pod(pod.spec.clone()));
         // After the pods: a status includes those that are known to terminate.
         let budgets = self.budgets.values().cloned().map(Event::Budget);
-        classes.chain(queues).chain(nodes).chain(quotas).chain(groups).chain(pods).chain(budgets)
+        classes
+            .chain(queues)
+            .chain(nodes)
+            .chain(quotas)
+            .chain(namespaces)
+            .chain(workloads)
+            .chain(groups)
+            .chain(pods)
+            .chain(budgets)
     }
 }

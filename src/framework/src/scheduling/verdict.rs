@@ -1,12 +1,12 @@
 //! What a node-level plugin answers about one node, and why not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use krafla_model::{ClusterState, Shortfall};
+use krafla_model::{ClusterState, Name, Shortfall};
 use serde::{Deserialize, Serialize};
 
 /// Answer to «may this task run on this node?». The codes are those of the Scheduling Framework.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// No objection.
     Fits,
@@ -14,6 +14,22 @@ pub enum Verdict {
     Unschedulable(Why),
     /// No; and no eviction on this node changes that.
     Unresolvable(Why),
+    /// The plugin failed; the whole search ends.
+    Error(Why),
+}
+
+impl Why {
+    /// The sentence, in Kubernetes' words.
+    pub fn text(&self, cluster: &ClusterState) -> String {
+        match self {
+            Self::Says(text) => (*text).to_owned(),
+            Self::Told(text) => text.to_string(),
+            Self::Short(short) => match cluster.names().name(short.resource).as_str() {
+                "pods" => "Too many pods".to_owned(),
+                name => format!("Insufficient {name}"),
+            },
+        }
+    }
 }
 
 impl Verdict {
@@ -21,16 +37,18 @@ impl Verdict {
     pub fn why(self) -> Option<Why> {
         match self {
             Self::Fits => None,
-            Self::Unschedulable(why) | Self::Unresolvable(why) => Some(why),
+            Self::Unschedulable(why) | Self::Unresolvable(why) | Self::Error(why) => Some(why),
         }
     }
 }
 
 /// The objection of one plugin to one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// A sentence in Kubernetes' words, such as `node(s) were unschedulable`.
     Says(&'static str),
+    /// A sentence that was made for the occasion.
+    Told(Name),
     /// The node has not enough of a resource.
     Short(Shortfall),
 }
@@ -46,6 +64,12 @@ pub struct Refusals {
     pub nearest: Option<Nearest>,
     /// Nodes whose objection no eviction would lift.
     pub unresolvable: u32,
+    /// Plugins that objected, by name: what they wait for may change the answer.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub plugins: BTreeSet<String>,
+    /// What went wrong, if a plugin failed rather than objected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// The node that came nearest to having enough.
@@ -67,8 +91,11 @@ pub(crate) struct RefusalCount {
     nodes: u32,
     unresolvable: u32,
     says: BTreeMap<&'static str, u32>,
+    told: BTreeMap<Name, u32>,
     short: BTreeMap<krafla_model::ResourceId, u32>,
     nearest: Option<(Shortfall, krafla_model::NodeId)>,
+    pub(crate) plugins: BTreeSet<&'static str>,
+    pub(crate) error: Option<String>,
 }
 
 impl RefusalCount {
@@ -77,13 +104,14 @@ impl RefusalCount {
         let why = match verdict {
             Verdict::Fits => return,
             Verdict::Unschedulable(why) => why,
-            Verdict::Unresolvable(why) => {
+            Verdict::Unresolvable(why) | Verdict::Error(why) => {
                 self.unresolvable += 1;
                 why
             }
         };
         match why {
             Why::Says(text) => *self.says.entry(text).or_default() += 1,
+            Why::Told(text) => *self.told.entry(text).or_default() += 1,
             Why::Short(short) => {
                 *self.short.entry(short.resource).or_default() += 1;
                 let free = |s: &Shortfall| s.limit.saturating_sub(s.used);
@@ -100,6 +128,9 @@ impl RefusalCount {
         for (text, n) in self.says {
             *objections.entry(text.to_owned()).or_default() += n;
         }
+        for (text, n) in self.told {
+            *objections.entry(text.to_string()).or_default() += n;
+        }
         for (resource, n) in self.short {
             let text = match names.name(resource).as_str() {
                 "pods" => "Too many pods".to_owned(),
@@ -113,13 +144,23 @@ impl RefusalCount {
             free: names.format(short.resource, short.limit.saturating_sub(short.used).max(0)),
             node: cluster.node(node).name().to_string(),
         });
-        Refusals { nodes: self.nodes, objections, nearest, unresolvable: self.unresolvable }
+        Refusals {
+            nodes: self.nodes,
+            objections,
+            nearest,
+            unresolvable: self.unresolvable,
+            plugins: self.plugins.into_iter().map(str::to_owned).collect(),
+            error: self.error,
+        }
     }
 }
 
 impl std::fmt::Display for Refusals {
     /// Kubernetes' words, which scripts and autoscalers read: `0/5 nodes are unavailable: 3 Insufficient cpu, 2 ...`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(error) = &self.error {
+            return f.write_str(error);
+        }
         write!(f, "0/{} nodes are unavailable", self.nodes)?;
         for (i, (text, n)) in self.objections.iter().enumerate() {
             write!(f, "{} {n} {text}", if i == 0 { ":" } else { "," })?;

@@ -1,0 +1,239 @@
+//! `schedule-one`: pods one by one, in the order of their profile's QueueSort, as kube-scheduler does.
+//!
+//! One attempt is one scheduling cycle: PreFilter, Filter, Score; Reserve and Permit; or PostFilter. Pods that have been
+//! promised a node, and are at least as important, count as if they were there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use krafla_framework::conf::catalogue::ActionInfo;
+use krafla_framework::conf::policy::SCHEDULE_ONE;
+use krafla_framework::{
+    Action, Arguments, EvictionCertificate, Found, PodRef, Reason, Refusals, Refused, Room, Session,
+};
+use krafla_model::{NodeId, TaskId};
+
+/// Name and arguments.
+pub const INFO: ActionInfo = ActionInfo {
+    name: SCHEDULE_ONE,
+    about: "schedules pods one by one by their profile, without queues and jobs (`--profile-only`)",
+    places: true,
+    arguments: &[],
+};
+
+/// Makes the action.
+pub fn build(_: &Arguments) -> Box<dyn Action> {
+    Box::new(ScheduleOne::default())
+}
+
+/// Attempts of one session: what is decided goes out before others are tried.
+const ATTEMPTS: usize = 500;
+
+/// See the module.
+#[derive(Default)]
+pub struct ScheduleOne {
+    /// Where the next search for a sample of the nodes begins.
+    next_start: usize,
+}
+
+impl Action for ScheduleOne {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn execute(&mut self, session: &mut Session<'_>) {
+        session.with_queue(|queue, plugins, cluster| {
+            cluster.keep_cluster_events();
+            let events = cluster.take_cluster_events();
+            queue.update(plugins, cluster, &events);
+        });
+        let cluster = session.cluster();
+        let node_of = |task: TaskId| cluster.find_node(cluster.task(task).nominated.as_deref()?);
+        let nominated: Vec<(TaskId, NodeId)> =
+            cluster.nominees().filter_map(|task| Some((task, node_of(task)?))).collect();
+        for (task, node) in nominated {
+            session.nominate(task, node);
+        }
+        take_back(session);
+        for _ in 0..ATTEMPTS {
+            let next = session.with_queue(|queue, _, cluster| queue.pop(cluster)).flatten();
+            let Some(task) = next else { return };
+            self.attempt(session, task);
+        }
+        session.leave_unfinished();
+    }
+}
+
+impl ScheduleOne {
+    fn attempt(&mut self, session: &mut Session<'_>, task: TaskId) {
+        let tried = self.try_out(session, task);
+        match tried {
+            Tried::Fits(node) => {
+                session.clear_nomination(task);
+                let mut statement = session.statement();
+                statement.lift_reservation(task);
+                if statement.allocate(task, node).is_ok() {
+                    statement.commit_binds();
+                    take_back(session);
+                } else {
+                    drop(statement);
+                    put_back(session, task, Refused::Error);
+                }
+            }
+            Tried::FitsNowhere { refusals, preemption, said } => {
+                let refused = match &refusals.error {
+                    Some(_) => Refused::Error,
+                    None => Refused::By(refusals.plugins.clone()),
+                };
+                session.explain_task(task, Reason::Unschedulable { refusals: Box::new(refusals), post_filter: said });
+                put_back(session, task, refused);
+                if let Some((node, victims)) = preemption {
+                    preempt(session, task, node, &victims);
+                }
+            }
+        }
+    }
+
+    /// Looks for a node, and for what would make one fit. Nothing of it stays.
+    fn try_out(&mut self, session: &mut Session<'_>, task: TaskId) -> Tried {
+        let mut statement = session.statement();
+        let kept = statement.lift_reservation(task);
+        for (other, node) in nominated_before(statement.session(), task) {
+            // One that does not fit there any more holds nothing.
+            let _ = statement.pipeline(other, node);
+        }
+        let session = statement.session_mut();
+        let cluster = session.cluster();
+        let own = cluster.task(task).nominated.as_deref().and_then(|name| cluster.find_node(name));
+        if let Some(node) = kept.or(own)
+            && let (Found::Node { node, room: Room::Now, .. }, _) = session.find_node_among(task, &[node], 1)
+        {
+            return Tried::Fits(node);
+        }
+        let (candidates, enough) = self.candidates(session, task);
+        let (found, looked_at) = session.find_node_among(task, &candidates, enough);
+        if enough < candidates.len() {
+            self.next_start = (self.next_start + looked_at) % candidates.len();
+        }
+        match found {
+            Found::Node { node, .. } => Tried::Fits(node),
+            Found::Nothing(refusals) if refusals.error.is_some() || refusals.nodes == 0 => {
+                Tried::FitsNowhere { refusals, preemption: None, said: String::new() }
+            }
+            Found::Nothing(refusals) => {
+                let (preemption, said) = session.run_post_filter_plugins(task, &refusals);
+                Tried::FitsNowhere { refusals, preemption, said }
+            }
+        }
+    }
+
+    /// The nodes to look at, in order, and how many fit ones are enough.
+    fn candidates(&self, session: &Session<'_>, task: TaskId) -> (Vec<NodeId>, usize) {
+        let cluster = session.cluster();
+        let mut nodes = cluster.nodes().to_vec();
+        let percentage = session.plugins().profile_for(cluster, task).percentage_of_nodes_to_score();
+        let enough = percentage.map_or(nodes.len(), |percentage| feasible_nodes_to_find(nodes.len(), percentage));
+        if enough < nodes.len() {
+            let start = self.next_start % nodes.len();
+            nodes.rotate_left(start);
+        }
+        (nodes, enough)
+    }
+}
+
+enum Tried {
+    Fits(NodeId),
+    FitsNowhere { refusals: Refusals, preemption: Option<(NodeId, Vec<TaskId>)>, said: String },
+}
+
+/// How many fit nodes are looked for: kube-scheduler's `numFeasibleNodesToFind`. A percentage of 0 goes by the size of
+/// the cluster: 50 % less one for each 125 nodes, at least 5 %. Never fewer than 100.
+fn feasible_nodes_to_find(nodes: usize, percentage: u8) -> usize {
+    const LEAST: usize = 100;
+    if nodes < LEAST || percentage >= 100 {
+        return nodes;
+    }
+    let percentage =
+        if percentage == 0 { 50_usize.saturating_sub(nodes / 125).max(5) } else { usize::from(percentage) };
+    (nodes * percentage / 100).max(LEAST)
+}
+
+/// Pods that were nominated for a node and come before `task`, with their nodes.
+fn nominated_before(session: &Session<'_>, task: TaskId) -> Vec<(TaskId, NodeId)> {
+    let cluster = session.cluster();
+    let priority = cluster.task(task).priority;
+    let before = |(other, _): &(TaskId, NodeId)| *other != task && cluster.task(*other).priority >= priority;
+    session.nominations().filter(before).collect()
+}
+
+/// Makes room: who has to go is evicted, and the pod is nominated for the node until they are gone. Less important pods
+/// that were nominated for it are tried again.
+fn preempt(session: &mut Session<'_>, task: TaskId, node: NodeId, victims: &[TaskId]) {
+    let cluster = session.cluster();
+    let priority = cluster.task(task).priority;
+    let outbid: Vec<TaskId> = session
+        .nominations()
+        .filter(|(other, place)| *place == node && *other != task && cluster.task(*other).priority < priority)
+        .map(|(other, _)| other)
+        .collect();
+    for other in outbid {
+        session.clear_nomination(other);
+        session.with_queue(|queue, plugins, cluster| queue.activate(plugins, cluster, other));
+    }
+    let (waiting, placed): (Vec<TaskId>, Vec<TaskId>) =
+        victims.iter().partition(|victim| session.is_waiting_on_permit(**victim));
+    for victim in waiting {
+        session.reject_waiting(victim, "preempted");
+    }
+    let cluster = session.cluster();
+    let placements: Arc<[_]> = Arc::from([(PodRef::of(cluster, task), cluster.node(node).name().clone())]);
+    let mut statement = session.statement();
+    if placed.iter().all(|victim| statement.evict(*victim).is_ok()) {
+        statement.commit(|cluster, _| EvictionCertificate {
+            action: "DefaultPreemption".to_owned(),
+            beneficiary: cluster.task_label(task),
+            placements: Arc::clone(&placements),
+            node: cluster.node(node).name().clone(),
+            destination: None,
+            cause: None,
+            shares: Vec::new(),
+        });
+    } else {
+        drop(statement);
+    }
+    take_back(session);
+    session.nominate(task, node);
+}
+
+/// Puts what Permit sent back into the queue.
+fn take_back(session: &mut Session<'_>) {
+    for (task, plugin) in session.take_sent_back() {
+        put_back(session, task, Refused::By(BTreeSet::from([plugin.to_owned()])));
+    }
+}
+
+fn put_back(session: &mut Session<'_>, task: TaskId, refused: Refused) {
+    session.with_queue(|queue, plugins, cluster| queue.put_back(plugins, cluster, task, refused));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_many_fit_nodes_are_enough() {
+        for (nodes, percentage, enough) in [
+            (50, 10, 50),
+            (100, 0, 100),
+            (1_000, 0, 420),
+            (5_000, 0, 500),
+            (5_625, 0, 281),
+            (15_000, 0, 750),
+            (1_000, 30, 300),
+            (1_000, 5, 100),
+            (1_000, 100, 1_000),
+        ] {
+            assert_eq!(feasible_nodes_to_find(nodes, percentage), enough, "{percentage} % of {nodes}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `DefaultPreemption`: a pod that fits nowhere may take the room of less important ones.
+//!
+//! For each node that an eviction may help: all less important pods are taken away; if the pod then fits, as many as
+//! possible are given back, those that a disruption budget protects first, then the more important. Of all nodes the one
+//! with the smallest disruption is chosen, by Kubernetes' criteria in their order.
+
+mod disruption;
+
+use krafla_framework::{FailedAttempt, NodePlugin, PostFilter};
+use krafla_model::cluster_event::{ActionType, EventResource};
+use krafla_model::{ClusterState, NodeId, TaskId, TaskStatus};
+
+use disruption::{Disruption, importance, split_by_budgets};
+
+/// See the module.
+pub struct DefaultPreemption;
+
+impl NodePlugin for DefaultPreemption {
+    fn name(&self) -> &'static str {
+        "DefaultPreemption"
+    }
+
+    fn post_filter(&self, attempt: &mut FailedAttempt<'_>) -> PostFilter {
+        if let Err(why) = may_preempt(attempt.cluster(), attempt.task) {
+            return PostFilter::Unschedulable(format!("preemption: {why}"));
+        }
+        let all = attempt.cluster().nodes().len();
+        if attempt.unschedulable.is_empty() {
+            let why =
+                format!("preemption: 0/{all} nodes are available: {all} Preemption is not helpful for scheduling.");
+            return PostFilter::Unschedulable(why);
+        }
+        let mut best: Option<(Disruption, NodeId, Vec<TaskId>)> = None;
+        let mut without_victims = 0;
+        for &node in attempt.unschedulable {
+            match victims_on(attempt, node) {
+                Ok((disruption, victims)) => {
+                    if best.as_ref().is_none_or(|(least, ..)| disruption < *least) {
+                        let nobody = victims.is_empty();
+                        best = Some((disruption, node, victims));
+                        if nobody {
+                            break;
+                        }
+                    }
+                }
+                Err(NoVictims) => without_victims += 1,
+            }
+        }
+        match best {
+            Some((_, node, victims)) => PostFilter::Nominate { node, victims },
+            None => {
+                let unhelpful = all - attempt.unschedulable.len();
+                let mut said = Vec::new();
+                if without_victims > 0 {
+                    said.push(format!("{without_victims} No preemption victims found for incoming pod"));
+                }
+                if unhelpful > 0 {
+                    said.push(format!("{unhelpful} Preemption is not helpful for scheduling"));
+                }
+                PostFilter::Unschedulable(format!("preemption: 0/{all} nodes are available: {}.", said.join(", ")))
+            }
+        }
+    }
+
+    fn events(&self) -> Option<&'static [(EventResource, ActionType)]> {
+        Some(&[(EventResource::Pod, ActionType::DELETE)])
+    }
+}
+
+/// Whether a pod may take the room of others: unless it says never, and not again while those terminate that it took it
+/// from.
+fn may_preempt(cluster: &ClusterState, task: TaskId) -> Result<(), &'static str> {
+    if cluster.shape_of(task).spec.never_preempts {
+        return Err("not eligible due to preemptionPolicy=Never.");
+    }
+    let pod = cluster.task(task);
+    let nominated = pod.nominated.as_deref().and_then(|name| cluster.find_node(name));
+    let leaves = |other: &TaskId| {
+        let other = cluster.task(*other);
+        other.status() == TaskStatus::Releasing && other.priority < pod.priority
+    };
+    match nominated {
+        Some(node) if cluster.node(node).books().tasks.iter().any(leaves) => {
+            Err("not eligible due to a terminating pod on the nominated node.")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Nobody on a node could go, or it would not help.
+struct NoVictims;
+
+/// Who has to go on a node, the more important first, and how bad that is. Nothing of the trial stays.
+fn victims_on(attempt: &mut FailedAttempt<'_>, node: NodeId) -> Result<(Disruption, Vec<TaskId>), NoVictims> {
+    let cluster = attempt.cluster();
+    let priority = cluster.task(attempt.task).priority;
+    let less_important = |task: &TaskId| {
+        let pod = cluster.task(*task);
+        pod.priority < priority && pod.status().is_allocated()
+    };
+    let mut lower: Vec<TaskId> = cluster.node(node).books().tasks.iter().copied().filter(less_important).collect();
+    if lower.is_empty() {
+        return Err(NoVictims);
+    }
+    lower.sort_by_key(|task| importance(cluster, *task));
+    let (protected, others) = split_by_budgets(cluster, &lower);
+    let before = attempt.savepoint();
+    let chosen = try_without(attempt, node, &lower, &protected, &others);
+    attempt.undo(before);
+    let (violations, mut victims) = chosen?;
+    let cluster = attempt.cluster();
+    victims.sort_by_key(|task| importance(cluster, *task));
+    Ok((Disruption::of(cluster, violations, &victims), victims))
+}
+
+/// Takes all of `lower` away and gives back whoever need not go. Answers how many of those who go are protected, and
+/// all who go.
+fn try_without(
+    attempt: &mut FailedAttempt<'_>,
+    node: NodeId,
+    lower: &[TaskId],
+    protected: &[TaskId],
+    others: &[TaskId],
+) -> Result<(usize, Vec<TaskId>), NoVictims> {
+    if lower.iter().any(|task| attempt.remove(*task).is_err()) || !attempt.fits(node) {
+        return Err(NoVictims);
+    }
+    let (mut violations, mut victims) = (0, Vec::new());
+    for (candidates, counts) in [(protected, 1), (others, 0)] {
+        for &task in candidates {
+            if attempt.add_back(task).is_ok() && attempt.fits(node) {
+                continue;
+            }
+            // What cannot be given back stays taken away.
+            let _ = attempt.remove(task);
+            violations += counts;
+            victims.push(task);
+        }
+    }
+    Ok((violations, victims))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! The node level: one trait with a hook for each extension point of the Scheduling Framework.
+//!
+//! Hooks up to Permit are functions of the model alone. What talks to the API, PreBind and Bind, is run by a shell.
+
+use krafla_model::cluster_event::{ActionType, ClusterEvent, EventResource};
+use krafla_model::{ClusterState, NodeId, TaskId};
+
+use crate::rank::Rank;
+use crate::scheduling::cycle_state::CycleState;
+use crate::scheduling::post_filter::{FailedAttempt, PostFilter};
+use crate::scheduling::search::Room;
+use crate::scheduling::verdict::{Verdict, Why};
+use crate::scheduling::waiting::WaitingPods;
+
+/// What the answer of a Filter or a Score depends on. An incremental search re-examines only what has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The pod's shape, and the node with what is on it.
+    Node,
+    /// The pod's shape, and what is in the node's topology domain.
+    Domain,
+    /// The whole cluster.
+    Cluster,
+}
+
+/// Answer of PreFilter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PreFilter {
+    /// Ask the Filter about every node.
+    All,
+    /// The Filter has nothing to say about this task.
+    Skip,
+    /// Only these nodes can do; the Filter is asked about them.
+    Narrow(Vec<NodeId>),
+    /// No node can do as things are; evictions might change that. Other PreFilters are still asked.
+    Unschedulable(Why),
+    /// No node can do, whatever is evicted.
+    Reject(Why),
+    /// The plugin failed; the attempt ends.
+    Error(Why),
+}
+
+/// Answer of PreScore.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PreScore {
+    /// Ask the Score about every node.
+    Score,
+    /// The Score has nothing to say about this task.
+    Skip,
+    /// The plugin failed; the attempt ends.
+    Error(Why),
+}
+
+impl PreScore {
+    /// Score if the plugin has something to say, else skip.
+    pub fn when(has_a_say: bool) -> Self {
+        if has_a_say { Self::Score } else { Self::Skip }
+    }
+}
+
+/// Answer of Permit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permit {
+    /// Bind it.
+    Approve,
+    /// Not this one, and not now.
+    Reject(Why),
+    /// Hold it back, with its room, until it is allowed or this many milliseconds have passed.
+    Wait {
+        /// At most [`MAX_PERMIT_WAIT_MS`] count.
+        timeout_ms: i64,
+    },
+}
+
+/// Longest wait at Permit, in milliseconds; kube-scheduler's `maxTimeout`.
+pub const MAX_PERMIT_WAIT_MS: i64 = 15 * 60 * 1_000;
+
+/// When a pod was queued, for QueueSort.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QueuedAt {
+    /// When it last entered the queue.
+    pub entered: krafla_model::Time,
+    /// When it was first tried; when it entered, if it was not.
+    pub first_attempt: krafla_model::Time,
+}
+
+/// A node-level plugin. All hooks have neutral defaults; which of them count is said by the plugin's
+/// [`points`](crate::registry::NodePluginInfo::points), and for Filter and Score by the scope that it names.
+///
+/// Hooks that take `&self` are pure: the same cluster, task and node give the same answer.
+#[allow(unused_variables, reason = "names of parameters are part of the documentation")]
+pub trait NodePlugin: Send {
+    /// Its name, as in Kubernetes.
+    fn name(&self) -> &'static str;
+
+    /// What its Filter depends on; `None` if it has none.
+    fn filter_scope(&self) -> Option<Scope> {
+        None
+    }
+
+    /// What its Score depends on; `None` if it has none.
+    fn score_scope(&self) -> Option<Scope> {
+        None
+    }
+
+    /// Why a task may not enter the queue; asked each time it would.
+    fn pre_enqueue(&self, cluster: &ClusterState, task: TaskId) -> Result<(), Why> {
+        Ok(())
+    }
+
+    /// Key of a task in the queue; the smallest is next. Ties go to who entered first, then by UID.
+    fn queue_sort(&self, cluster: &ClusterState, task: TaskId, queued: QueuedAt, rank: &mut Rank) {}
+
+    /// Once for a task, before any node is looked at.
+    fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {
+        PreFilter::All
+    }
+
+    /// What PreFilter left is to be as if `other` were on `node` too.
+    fn add_pod(&self, cluster: &ClusterState, task: TaskId, other: TaskId, node: NodeId, state: &mut CycleState) {}
+
+    /// What PreFilter left is to be as if `other` were not on `node`.
+    fn remove_pod(&self, cluster: &ClusterState, task: TaskId, other: TaskId, node: NodeId, state: &mut CycleState) {}
+
+    /// May the task run there? Called for each node that earlier filters let pass. With [`Room::Now`] what terminates
+    /// is still there; with [`Room::AfterRelease`] it is gone.
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, when: Room, state: &CycleState) -> Verdict {
+        Verdict::Fits
+    }
+
+    /// Once for a task, with all nodes that passed.
+    fn pre_score(&self, cluster: &ClusterState, task: TaskId, nodes: &[NodeId], state: &mut CycleState) -> PreScore {
+        PreScore::Score
+    }
+
+    /// How good the node is; larger is better. Kubernetes' own plugins end in 0 to 100.
+    fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, state: &CycleState) -> f64 {
+        0.0
+    }
+
+    /// Whether [`Self::normalize`] changes anything: scores then depend on all nodes that passed.
+    fn normalizes(&self) -> bool {
+        false
+    }
+
+    /// Brings the scores of all nodes, in the order of `nodes`, to their final range, in place.
+    fn normalize(&self, cluster: &ClusterState, nodes: &[NodeId], state: &CycleState, scores: &mut [f64]) {}
+
+    /// No node fits: what may be done about it. Called only then, and only until a plugin has an answer.
+    fn post_filter(&self, attempt: &mut FailedAttempt<'_>) -> PostFilter {
+        PostFilter::Unschedulable(String::new())
+    }
+
+    /// What may let a task in again that this plugin refused: kinds of objects, and what happens to them. `None` is
+    /// everything; an empty list is nothing but time.
+    fn events(&self) -> Option<&'static [(EventResource, ActionType)]> {
+        None
+    }
+
+    /// Whether one of [`Self::events`] may help a task that this plugin refused. Where in doubt, it may.
+    fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
+        true
+    }
+
+    /// The task has been given a node, in memory only.
+    fn reserve(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId) -> Result<(), Why> {
+        Ok(())
+    }
+
+    /// Its node is taken away again: something after Reserve, or Reserve itself, went wrong. Called for every plugin in
+    /// the opposite order, also for one whose Reserve was never called, so it must do no harm twice.
+    fn unreserve(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId, waiting: &mut WaitingPods) {}
+
+    /// May the task be bound now? The plugin may also let go or reject others that wait.
+    fn permit(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId, waiting: &mut WaitingPods) -> Permit {
+        Permit::Approve
+    }
+
+    /// The task has been bound.
+    fn post_bind(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId) {}
+}
+
+/// Kubernetes' default normalisation: the highest score becomes 100, the others in proportion, in whole numbers.
+/// `reversed`: the lowest raw score is best.
+pub fn default_normalize(scores: &mut [f64], reversed: bool) {
+    let highest = scores.iter().copied().fold(0.0, f64::max);
+    for score in scores {
+        let share = if highest > 0.0 { (100.0 * *score / highest).floor() } else { 0.0 };
+        *score = if reversed { 100.0 - share } else { share };
+    }
+}

@@ -1,0 +1,82 @@
+//! What a plugin may try when no node fits a pod: on the books themselves, and undone before it answers.
+
+use krafla_model::journal::{Refusal, Savepoint};
+use krafla_model::{ClusterState, NodeId, TaskId};
+
+use crate::scheduling::profile::Profile;
+use crate::scheduling::search::{SearchLimits, Searcher};
+use crate::scheduling::verdict::Refusals;
+
+/// Answer of PostFilter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PostFilter {
+    /// The pod will fit there once these are gone, which may be nobody. It is nominated for the node and tried again
+    /// when they are.
+    Nominate {
+        /// The node.
+        node: NodeId,
+        /// Who has to go.
+        victims: Vec<TaskId>,
+    },
+    /// Something was done that may help, with words; the next plugin is asked all the same.
+    Unschedulable(String),
+    /// Nothing helps, with words; no other plugin is asked.
+    Unresolvable(String),
+}
+
+/// A pod that found no node.
+pub struct FailedAttempt<'a> {
+    /// The pod.
+    pub task: TaskId,
+    /// Nodes whose objection an eviction may lift, in tie order.
+    pub unschedulable: &'a [NodeId],
+    /// What the nodes said.
+    pub refusals: &'a Refusals,
+    cluster: &'a mut ClusterState,
+    profile: &'a Profile,
+    searcher: &'a mut Searcher,
+}
+
+impl<'a> FailedAttempt<'a> {
+    pub(crate) fn new(
+        task: TaskId,
+        unschedulable: &'a [NodeId],
+        refusals: &'a Refusals,
+        cluster: &'a mut ClusterState,
+        profile: &'a Profile,
+        searcher: &'a mut Searcher,
+    ) -> Self {
+        Self { task, unschedulable, refusals, cluster, profile, searcher }
+    }
+
+    /// The cluster, with what is being tried.
+    pub fn cluster(&self) -> &ClusterState {
+        self.cluster
+    }
+
+    /// Where the books stand.
+    pub fn savepoint(&self) -> Savepoint {
+        self.cluster.savepoint()
+    }
+
+    /// Undoes what was tried since.
+    pub fn undo(&mut self, savepoint: Savepoint) {
+        while self.cluster.undo_one(savepoint).is_some() {}
+    }
+
+    /// As if `victim` were gone.
+    pub fn remove(&mut self, victim: TaskId) -> Result<(), Refusal> {
+        self.cluster.evict(victim)
+    }
+
+    /// As if it were there after all.
+    pub fn add_back(&mut self, victim: TaskId) -> Result<(), Refusal> {
+        self.cluster.reprieve(victim)
+    }
+
+    /// Whether the pod fits on a node as things are tried.
+    pub fn fits(&mut self, node: NodeId) -> bool {
+        let anytime = SearchLimits { may_start: true, may_wait: true };
+        self.searcher.verdict(self.profile, self.cluster, self.task, node, anytime).is_ok()
+    }
+}

@@ -1,0 +1,213 @@
+//! A profile: the configured set of node-level plugins, for each extension point in its order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use krafla_model::{ClusterState, Name, NodeId, TaskId};
+
+use crate::scheduling::plugin::{NodePlugin, Permit, Scope};
+use crate::scheduling::point::ExtensionPoint;
+use crate::scheduling::verdict::Why;
+use crate::scheduling::waiting::WaitingPods;
+
+/// A plugin in a profile, and what it is there for.
+pub struct ProfileEntry {
+    pub(crate) plugin: Box<dyn NodePlugin>,
+    pub(crate) points: BTreeSet<ExtensionPoint>,
+    /// What its score is multiplied by; 0 if it does not score.
+    pub(crate) weight: f64,
+}
+
+impl ProfileEntry {
+    /// A plugin that only filters.
+    pub fn filter(plugin: Box<dyn NodePlugin>) -> Self {
+        Self { plugin, points: FILTERING.into(), weight: 0.0 }
+    }
+
+    /// A plugin that only scores.
+    pub fn score(plugin: Box<dyn NodePlugin>, weight: f64) -> Self {
+        Self { plugin, points: SCORING.into(), weight }
+    }
+
+    /// A plugin that does both.
+    pub fn both(plugin: Box<dyn NodePlugin>, weight: f64) -> Self {
+        Self { plugin, points: FILTERING.into_iter().chain(SCORING).collect(), weight }
+    }
+
+    /// A plugin that takes part in these points.
+    pub fn at(plugin: Box<dyn NodePlugin>, points: BTreeSet<ExtensionPoint>, weight: f64) -> Self {
+        Self { plugin, points, weight }
+    }
+
+    /// Takes points away from it.
+    pub(crate) fn without(&mut self, points: &[ExtensionPoint]) {
+        self.points.retain(|point| !points.contains(point));
+    }
+}
+
+pub(crate) const FILTERING: [ExtensionPoint; 2] = [ExtensionPoint::PreFilter, ExtensionPoint::Filter];
+pub(crate) const SCORING: [ExtensionPoint; 2] = [ExtensionPoint::PreScore, ExtensionPoint::Score];
+
+/// The configured set of node-level plugins.
+#[derive(Default)]
+pub struct Profile {
+    name: Name,
+    percentage_of_nodes_to_score: Option<u8>,
+    bounds_scores: bool,
+    pub(crate) entries: Vec<ProfileEntry>,
+    order: BTreeMap<ExtensionPoint, Vec<usize>>,
+    pub(crate) pre_filters: Vec<usize>,
+    pub(crate) filters: Vec<usize>,
+    pub(crate) scorers: Vec<usize>,
+}
+
+impl Profile {
+    /// A profile of these plugins, asked in their order at each of their points.
+    pub fn new(entries: Vec<ProfileEntry>) -> Self {
+        let at = |point| entries.iter().enumerate().filter(move |(_, entry)| entry.points.contains(&point));
+        let order = ExtensionPoint::ALL.map(|point| (point, at(point).map(|(i, _)| i).collect())).into();
+        Self { bounds_scores: false, ..Self::ordered(Name::default(), None, entries, order) }
+    }
+
+    /// A profile of these plugins, with the order of each point: places in `entries`.
+    pub fn ordered(
+        name: Name,
+        percentage_of_nodes_to_score: Option<u8>,
+        entries: Vec<ProfileEntry>,
+        order: BTreeMap<ExtensionPoint, Vec<usize>>,
+    ) -> Self {
+        let at = |point| order.get(&point).into_iter().flatten().copied();
+        let pre_filters = at(ExtensionPoint::PreFilter).collect();
+        let filters = at(ExtensionPoint::Filter).filter(|&i| entries[i].plugin.filter_scope().is_some()).collect();
+        let scores = |&i: &usize| entries[i].plugin.score_scope().is_some() && entries[i].weight != 0.0;
+        let scorers = at(ExtensionPoint::Score).filter(scores).collect();
+        Self { name, percentage_of_nodes_to_score, bounds_scores: true, entries, order, pre_filters, filters, scorers }
+    }
+
+    /// The name by which pods choose it (`spec.schedulerName`); empty if it serves all.
+    pub fn profile_name(&self) -> &Name {
+        &self.name
+    }
+
+    /// How many of all nodes, in percent, have to be found fit before the best of them is chosen; `None` if nothing was
+    /// said, 0 if the size of the cluster decides.
+    pub fn percentage_of_nodes_to_score(&self) -> Option<u8> {
+        self.percentage_of_nodes_to_score
+    }
+
+    /// Whether any plugin filters nodes.
+    pub fn has_filter_plugins(&self) -> bool {
+        !self.filters.is_empty()
+    }
+
+    /// Whether any plugin is asked when no node fits.
+    pub fn has_post_filter_plugins(&self) -> bool {
+        self.has(ExtensionPoint::PostFilter)
+    }
+
+    /// Whether any plugin scores nodes.
+    pub fn has_score_plugins(&self) -> bool {
+        !self.scorers.is_empty()
+    }
+
+    /// Whether any plugin takes part in `point`.
+    pub fn has(&self, point: ExtensionPoint) -> bool {
+        self.order.get(&point).is_some_and(|members| !members.is_empty())
+    }
+
+    /// For each point the names of its plugins, in order; points without any are left out.
+    pub fn list_plugins(&self) -> BTreeMap<ExtensionPoint, Vec<&'static str>> {
+        let names = |members: &Vec<usize>| members.iter().map(|&i| self.entries[i].plugin.name()).collect();
+        self.order.iter().filter(|(_, members)| !members.is_empty()).map(|(point, m)| (*point, names(m))).collect()
+    }
+
+    /// The plugins of a point, in order.
+    pub fn plugins(&self, point: ExtensionPoint) -> impl DoubleEndedIterator<Item = &dyn NodePlugin> {
+        self.order.get(&point).into_iter().flatten().map(|&i| &*self.entries[i].plugin)
+    }
+
+    /// Whether `ask` holds for any of the plugins of these names. One that the profile lacks counts as one that may be
+    /// helped by anything.
+    pub fn any_plugin(&self, names: &BTreeSet<String>, ask: impl Fn(&dyn NodePlugin) -> bool) -> bool {
+        let named = |name: &String| self.entries.iter().find(|entry| entry.plugin.name() == name);
+        names.iter().any(|name| named(name).is_none_or(|entry| ask(&*entry.plugin)))
+    }
+
+    /// The first PreEnqueue plugin that keeps a task out of the queue, and why.
+    pub fn run_pre_enqueue_plugins(&self, cluster: &ClusterState, task: TaskId) -> Result<(), (&'static str, Why)> {
+        let mut plugins = self.plugins(ExtensionPoint::PreEnqueue);
+        plugins.try_for_each(|plugin| plugin.pre_enqueue(cluster, task).map_err(|why| (plugin.name(), why)))
+    }
+
+    /// Tells the Reserve plugins that a task was given a node. The first that refuses ends it; the caller then calls
+    /// [`Self::run_reserve_plugins_unreserve`].
+    pub fn run_reserve_plugins_reserve(
+        &mut self,
+        cluster: &ClusterState,
+        task: TaskId,
+        node: NodeId,
+    ) -> Result<(), (&'static str, Why)> {
+        let Self { order, entries, .. } = self;
+        for &i in order.get(&ExtensionPoint::Reserve).into_iter().flatten() {
+            let plugin = &mut entries[i].plugin;
+            plugin.reserve(cluster, task, node).map_err(|why| (plugin.name(), why))?;
+        }
+        Ok(())
+    }
+
+    /// Tells every Reserve plugin, last first, that a task's node is taken away again.
+    pub fn run_reserve_plugins_unreserve(
+        &mut self,
+        cluster: &ClusterState,
+        task: TaskId,
+        node: NodeId,
+        waiting: &mut WaitingPods,
+    ) {
+        let Self { order, entries, .. } = self;
+        for &i in order.get(&ExtensionPoint::Reserve).into_iter().flatten().rev() {
+            entries[i].plugin.unreserve(cluster, task, node, waiting);
+        }
+    }
+
+    /// Asks the Permit plugins. A rejection ends it; who says Wait is noted with its timer, and the next is asked.
+    ///
+    /// Answers the timers, by plugin; none if all approve.
+    pub fn run_permit_plugins(
+        &mut self,
+        cluster: &ClusterState,
+        task: TaskId,
+        node: NodeId,
+        waiting: &mut WaitingPods,
+    ) -> Result<BTreeMap<&'static str, i64>, (&'static str, Why)> {
+        let Self { order, entries, .. } = self;
+        let mut timers = BTreeMap::new();
+        for &i in order.get(&ExtensionPoint::Permit).into_iter().flatten() {
+            let plugin = &mut entries[i].plugin;
+            match plugin.permit(cluster, task, node, waiting) {
+                Permit::Approve => {}
+                Permit::Wait { timeout_ms } => {
+                    timers.insert(plugin.name(), timeout_ms.clamp(0, super::plugin::MAX_PERMIT_WAIT_MS));
+                }
+                Permit::Reject(why) => return Err((plugin.name(), why)),
+            }
+        }
+        Ok(timers)
+    }
+
+    /// Tells the PostBind plugins that a task is bound.
+    pub fn run_post_bind_plugins(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId) {
+        let Self { order, entries, .. } = self;
+        for &i in order.get(&ExtensionPoint::PostBind).into_iter().flatten() {
+            entries[i].plugin.post_bind(cluster, task, node);
+        }
+    }
+
+    /// Whether final scores have to be between 0 and 100, as Kubernetes' are. Volcano's plugins have no bounds.
+    pub(crate) fn bounds_scores(&self) -> bool {
+        self.bounds_scores
+    }
+
+    /// Whether the filter at this place looks at one node only. Then room that shrinks can only turn a yes into a no.
+    pub(crate) fn filters_by_node(&self, entry: usize) -> bool {
+        self.entries[entry].plugin.filter_scope() == Some(Scope::Node)
+    }
+}

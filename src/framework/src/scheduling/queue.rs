@@ -1,0 +1,411 @@
+//! kube-scheduler's queue: pods that are ready, that back off, and that wait for something to happen.
+//!
+//! A pod enters through PreEnqueue, is tried in the order of QueueSort, and if it finds no node it rests until an event
+//! comes that can help one of the plugins that refused it, by their hints. Then it backs off, longer each time. Times
+//! are Kubernetes': 1 s doubled up to 10 s, in windows of a second; 5 minutes of rest at most.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use krafla_model::cluster_event::{About, ClusterEvent};
+use krafla_model::{ClusterState, Name, TaskId, TaskStatus, Time};
+
+use crate::plugin_set::PluginSet;
+use crate::rank::{Rank, RankedQueue};
+use crate::scheduling::plugin::QueuedAt;
+use crate::scheduling::point::ExtensionPoint;
+use crate::scheduling::verdict::Why;
+
+/// Times of the queue, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueTimes {
+    /// `podInitialBackoffSeconds`.
+    pub initial_backoff_ms: i64,
+    /// `podMaxBackoffSeconds`; 0 switches back-off off.
+    pub max_backoff_ms: i64,
+    /// `--pod-max-in-unschedulable-pods-duration`.
+    pub max_rest_ms: i64,
+}
+
+impl Default for QueueTimes {
+    fn default() -> Self {
+        Self { initial_backoff_ms: 1_000, max_backoff_ms: 10_000, max_rest_ms: 300_000 }
+    }
+}
+
+/// The back-off ends in windows of this many milliseconds.
+const WINDOW_MS: i64 = 1_000;
+
+/// Where a pod is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Ready to be tried.
+    Active,
+    /// Backs off until this time.
+    Backoff {
+        /// The end of its window.
+        until: Time,
+        /// After an error rather than a refusal: it is not taken out early.
+        after_error: bool,
+    },
+    /// Waits for an event since this time.
+    Unschedulable {
+        /// When it came to rest.
+        since: Time,
+    },
+    /// A PreEnqueue plugin keeps it out.
+    Gated {
+        /// The plugin.
+        by: &'static str,
+        /// Its words.
+        why: Why,
+    },
+    /// It has been taken out and has its node, or is being tried.
+    InFlight,
+}
+
+/// A pod in the queue.
+#[derive(Clone, Debug)]
+pub struct QueuedPod {
+    uid: Name,
+    part: Part,
+    times: QueuedAt,
+    tried: bool,
+    /// Attempts so far.
+    pub attempts: u32,
+    refusals: u32,
+    errors: u32,
+    /// Plugins that refused it last; an empty set wakes with everything.
+    rejectors: BTreeSet<String>,
+}
+
+impl QueuedPod {
+    /// Where it is.
+    pub fn part(&self) -> &Part {
+        &self.part
+    }
+
+    /// Plugins that refused it last, by name.
+    pub fn unschedulable_plugins(&self) -> &BTreeSet<String> {
+        &self.rejectors
+    }
+}
+
+/// Why a pod goes back into the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// These plugins refused it.
+    By(BTreeSet<String>),
+    /// Something failed.
+    Error,
+}
+
+type Place = (Rank, QueuedAt, Name, TaskId);
+
+/// The queue.
+#[derive(Debug)]
+pub struct SchedulingQueue {
+    times: QueueTimes,
+    pods: BTreeMap<TaskId, QueuedPod>,
+    by_uid: BTreeMap<Name, TaskId>,
+    active: RankedQueue<TaskId, Place>,
+    backoff: BTreeSet<(Time, Place)>,
+    resting: BTreeSet<(Time, TaskId)>,
+    gated: BTreeSet<TaskId>,
+    in_flight: BTreeSet<TaskId>,
+    /// Whether the pods that there are have been taken in.
+    primed: bool,
+}
+
+impl SchedulingQueue {
+    /// An empty queue.
+    pub fn new(times: QueueTimes) -> Self {
+        Self {
+            times,
+            pods: BTreeMap::new(),
+            by_uid: BTreeMap::new(),
+            active: RankedQueue::default(),
+            backoff: BTreeSet::new(),
+            resting: BTreeSet::new(),
+            gated: BTreeSet::new(),
+            in_flight: BTreeSet::new(),
+            primed: false,
+        }
+    }
+
+    /// The pod of a task, if it is in the queue.
+    pub fn get(&self, task: TaskId) -> Option<&QueuedPod> {
+        self.pods.get(&task)
+    }
+
+    /// How many pods are ready, back off, rest, and are kept out.
+    pub fn sizes(&self) -> [usize; 4] {
+        let active = self.pods.values().filter(|pod| pod.part == Part::Active).count();
+        [active, self.backoff.len(), self.resting.len(), self.gated.len()]
+    }
+
+    /// When it wants to be looked at even if nothing happens; [`Time::NEVER`] if it need not.
+    pub fn wakes_at(&self) -> Time {
+        let backoff = self.backoff.first().map_or(Time::NEVER, |(until, _)| *until);
+        let rest = self.resting.first().map_or(Time::NEVER, |(since, _)| *since + self.times.max_rest_ms);
+        backoff.min(rest)
+    }
+
+    /// Takes in what has happened: new pods, pods that are gone, and for those that wait what may help them.
+    /// Cost: events times the pods that rest.
+    pub fn update(&mut self, plugins: &PluginSet, cluster: &ClusterState, events: &[ClusterEvent]) {
+        if !std::mem::replace(&mut self.primed, true) {
+            let all: Vec<TaskId> = cluster.tasks().map(|(id, _)| id).collect();
+            all.into_iter().for_each(|task| self.add(plugins, cluster, task));
+        }
+        self.settle_in_flight(plugins, cluster);
+        for event in events {
+            match &event.about {
+                About::Pod { task: Some(task), .. } => self.add(plugins, cluster, *task),
+                About::Pod { task: None, uid, .. } => self.forget(uid),
+                _ => {}
+            }
+            self.wake(plugins, cluster, event);
+        }
+        self.flush(plugins, cluster);
+    }
+
+    /// Adds a pod that waits, if it is not here yet. One that has changed is here already.
+    fn add(&mut self, plugins: &PluginSet, cluster: &ClusterState, task: TaskId) {
+        let Some(pod) = cluster.get_task(task) else { return };
+        if let Some(known) = self.pods.get(&task) {
+            if known.uid == pod.uid {
+                if !pod.status().is_waiting() && known.part != Part::InFlight {
+                    self.remove(task);
+                }
+                return;
+            }
+            self.remove(task); // its id belongs to another pod now
+        }
+        if !pod.status().is_waiting() || plugins.named_profile_for(cluster, task).is_none() {
+            return;
+        }
+        let now = cluster.now();
+        let times = QueuedAt { entered: now, first_attempt: now };
+        let (uid, part) = (pod.uid.clone(), Part::InFlight);
+        let queued = QueuedPod {
+            uid,
+            part,
+            times,
+            tried: false,
+            attempts: 0,
+            refusals: 0,
+            errors: 0,
+            rejectors: BTreeSet::new(),
+        };
+        self.by_uid.insert(queued.uid.clone(), task);
+        self.pods.insert(task, queued);
+        self.activate(plugins, cluster, task);
+    }
+
+    /// Lets a pod in, if PreEnqueue agrees.
+    pub fn activate(&mut self, plugins: &PluginSet, cluster: &ClusterState, task: TaskId) {
+        if !self.pods.contains_key(&task) {
+            return;
+        }
+        self.take_out(task);
+        let profile = plugins.profile_for(cluster, task);
+        if let Err((by, why)) = profile.run_pre_enqueue_plugins(cluster, task) {
+            self.gated.insert(task);
+            self.set_part(task, Part::Gated { by, why });
+            return;
+        }
+        let place = self.place(plugins, cluster, task);
+        self.active.push(task, place);
+        self.set_part(task, Part::Active);
+    }
+
+    /// The next pod to be tried; when none is ready, the first of those that back off after a refusal.
+    pub fn pop(&mut self, cluster: &ClusterState) -> Option<TaskId> {
+        loop {
+            let next = self.active.pop().or_else(|| {
+                let early = self.backoff.iter().find(|(_, place)| !self.backs_off_after_error(place.3))?.1.3;
+                self.take_out(early);
+                Some(early)
+            })?;
+            let Some(pod) = self.pods.get_mut(&next) else { continue };
+            let alive = cluster.get_task(next).is_some_and(|task| task.uid == pod.uid && !task.deleting);
+            if !alive || cluster.task(next).status() != TaskStatus::Pending {
+                self.take_out(next);
+                self.set_part(next, Part::InFlight);
+                self.in_flight.insert(next);
+                continue;
+            }
+            pod.part = Part::InFlight;
+            pod.attempts += 1;
+            if !std::mem::replace(&mut pod.tried, true) {
+                pod.times.first_attempt = cluster.now();
+            }
+            self.in_flight.insert(next);
+            return Some(next);
+        }
+    }
+
+    /// Puts a pod back that was tried and refused: it rests until something helps, or backs off after an error.
+    pub fn put_back(&mut self, plugins: &PluginSet, cluster: &ClusterState, task: TaskId, refused: Refused) {
+        self.take_out(task);
+        let now = cluster.now();
+        let Some(pod) = self.pods.get_mut(&task) else { return };
+        pod.times.entered = now;
+        match refused {
+            Refused::Error => {
+                pod.errors += 1;
+                pod.rejectors.clear();
+                self.back_off(plugins, cluster, task, true);
+            }
+            Refused::By(plugins) => {
+                (pod.errors, pod.refusals) = (0, pod.refusals + 1);
+                pod.rejectors = plugins;
+                self.resting.insert((now, task));
+                self.set_part(task, Part::Unschedulable { since: now });
+            }
+        }
+    }
+
+    /// Pods whose node turned out not to be theirs come back; those that have it are done.
+    fn settle_in_flight(&mut self, plugins: &PluginSet, cluster: &ClusterState) {
+        for task in self.in_flight.clone() {
+            let same = |pod: &QueuedPod| cluster.get_task(task).is_some_and(|live| live.uid == pod.uid);
+            if !self.pods.get(&task).is_some_and(same) {
+                self.remove(task);
+                continue;
+            }
+            match cluster.task(task).status() {
+                TaskStatus::Binding => {}
+                status if status.is_waiting() => self.put_back(plugins, cluster, task, Refused::Error),
+                _ => self.remove(task),
+            }
+        }
+    }
+
+    /// Wakes the pods that an event can help.
+    fn wake(&mut self, plugins: &PluginSet, cluster: &ClusterState, event: &ClusterEvent) {
+        let helped: Vec<TaskId> = self
+            .resting
+            .iter()
+            .map(|(_, task)| *task)
+            .filter(|task| self.helps(plugins, cluster, *task, event, &self.pods[task].rejectors))
+            .collect();
+        for task in helped {
+            self.take_out(task);
+            self.back_off(plugins, cluster, task, false);
+        }
+        let let_in: Vec<TaskId> = self
+            .gated
+            .iter()
+            .copied()
+            .filter(|task| match &self.pods[task].part {
+                Part::Gated { by, .. } => {
+                    self.helps(plugins, cluster, *task, event, &BTreeSet::from([(*by).to_owned()]))
+                }
+                _ => false,
+            })
+            .collect();
+        for task in let_in {
+            self.activate(plugins, cluster, task);
+        }
+    }
+
+    fn helps(
+        &self,
+        plugins: &PluginSet,
+        cluster: &ClusterState,
+        task: TaskId,
+        event: &ClusterEvent,
+        rejectors: &BTreeSet<String>,
+    ) -> bool {
+        if cluster.get_task(task).is_none() {
+            return false;
+        }
+        let profile = plugins.profile_for(cluster, task);
+        rejectors.is_empty()
+            || profile.any_plugin(rejectors, |plugin| {
+                plugin.events().is_none_or(|events| {
+                    events.iter().any(|(resource, action)| *resource == event.resource && action.has_any(event.action))
+                }) && plugin.helps(cluster, task, event)
+            })
+    }
+
+    /// Lets pods in whose back-off is over, and those that have rested for too long.
+    fn flush(&mut self, plugins: &PluginSet, cluster: &ClusterState) {
+        let now = cluster.now();
+        while let Some((_, (.., task))) = self.backoff.first().filter(|(until, _)| *until <= now).cloned() {
+            self.activate(plugins, cluster, task);
+        }
+        while let Some((_, task)) =
+            self.resting.first().copied().filter(|(since, _)| *since + self.times.max_rest_ms <= now)
+        {
+            self.take_out(task);
+            self.back_off(plugins, cluster, task, false);
+        }
+    }
+
+    /// Lets a pod in once its back-off is over, which may be at once.
+    fn back_off(&mut self, plugins: &PluginSet, cluster: &ClusterState, task: TaskId, after_error: bool) {
+        let Some(pod) = self.pods.get(&task) else { return };
+        let count = if after_error { pod.errors } else { pod.refusals };
+        let doubled = self.times.initial_backoff_ms.saturating_mul(1 << count.saturating_sub(1).min(30));
+        let pause = doubled.min(self.times.max_backoff_ms);
+        let end = pod.times.entered.max(cluster.task(task).retry_at) + pause;
+        let until = Time(end.0.div_euclid(WINDOW_MS) * WINDOW_MS);
+        if count == 0 || until <= cluster.now() {
+            return self.activate(plugins, cluster, task);
+        }
+        let place = self.place(plugins, cluster, task);
+        self.backoff.insert((until, place));
+        self.set_part(task, Part::Backoff { until, after_error });
+    }
+
+    fn backs_off_after_error(&self, task: TaskId) -> bool {
+        matches!(self.pods.get(&task).map(|pod| &pod.part), Some(Part::Backoff { after_error: true, .. }))
+    }
+
+    fn place(&self, plugins: &PluginSet, cluster: &ClusterState, task: TaskId) -> Place {
+        let mut rank = Rank::default();
+        let pod = &self.pods[&task];
+        for plugin in plugins.profile_for(cluster, task).plugins(ExtensionPoint::QueueSort) {
+            plugin.queue_sort(cluster, task, pod.times, &mut rank);
+        }
+        (rank, pod.times, pod.uid.clone(), task)
+    }
+
+    /// Takes a pod out of the part in which it is.
+    fn take_out(&mut self, task: TaskId) {
+        match self.pods.get(&task).map(|pod| pod.part.clone()) {
+            Some(Part::Active) => drop(self.active.remove(&task)),
+            Some(Part::Backoff { until, .. }) => {
+                let entry = self.backoff.iter().skip_while(|(at, _)| *at < until).find(|(_, place)| place.3 == task);
+                if let Some(entry) = entry.cloned() {
+                    self.backoff.remove(&entry);
+                }
+            }
+            Some(Part::Unschedulable { since }) => drop(self.resting.remove(&(since, task))),
+            Some(Part::Gated { .. }) => drop(self.gated.remove(&task)),
+            Some(Part::InFlight) => drop(self.in_flight.remove(&task)),
+            None => {}
+        }
+    }
+
+    fn set_part(&mut self, task: TaskId, part: Part) {
+        if let Some(pod) = self.pods.get_mut(&task) {
+            pod.part = part;
+        }
+    }
+
+    fn remove(&mut self, task: TaskId) {
+        self.take_out(task);
+        if let Some(pod) = self.pods.remove(&task) {
+            self.by_uid.remove(&pod.uid);
+        }
+    }
+
+    fn forget(&mut self, uid: &Name) {
+        if let Some(&task) = self.by_uid.get(uid) {
+            self.remove(task);
+        }
+    }
+}
