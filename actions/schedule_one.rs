@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use krafla_framework::conf::catalogue::ActionInfo;
-use krafla_framework::conf::policy::SCHEDULE_ONE;
+use krafla_framework::conf::policy::{DEFAULT_PREEMPTION, SCHEDULE_ONE};
 use krafla_framework::{
     Action, Arguments, EvictionCertificate, Found, PodRef, Reason, Refusals, Refused, Room, Session,
 };
@@ -56,6 +56,7 @@ impl Action for ScheduleOne {
         }
         take_back(session);
         for _ in 0..ATTEMPTS {
+            activate(session);
             let next = session.with_queue(|queue, _, cluster| queue.pop(cluster)).flatten();
             let Some(task) = next else { return };
             self.attempt(session, task);
@@ -86,6 +87,8 @@ impl ScheduleOne {
                     None => Refused::By(refusals.plugins.clone()),
                 };
                 session.explain_task(task, Reason::Unschedulable { refusals: Box::new(refusals), post_filter: said });
+                session.end_waits();
+                take_back(session);
                 put_back(session, task, refused);
                 if let Some((node, victims)) = preemption {
                     preempt(session, task, node, &victims);
@@ -190,7 +193,7 @@ fn preempt(session: &mut Session<'_>, task: TaskId, node: NodeId, victims: &[Tas
     let mut statement = session.statement();
     if placed.iter().all(|victim| statement.evict(*victim).is_ok()) {
         statement.commit(|cluster, _| EvictionCertificate {
-            action: "DefaultPreemption".to_owned(),
+            action: DEFAULT_PREEMPTION.to_owned(),
             beneficiary: cluster.task_label(task),
             placements: Arc::clone(&placements),
             node: cluster.node(node).name().clone(),
@@ -203,6 +206,13 @@ fn preempt(session: &mut Session<'_>, task: TaskId, node: NodeId, victims: &[Tas
     }
     take_back(session);
     session.nominate(task, node);
+}
+
+/// Lets those in that plugins want to be tried soon.
+fn activate(session: &mut Session<'_>) {
+    for task in session.take_activated() {
+        session.with_queue(|queue, plugins, cluster| queue.activate_waiting(plugins, cluster, task));
+    }
 }
 
 /// Puts what Permit sent back into the queue.

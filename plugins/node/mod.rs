@@ -2,6 +2,7 @@
 //! integers.
 
 mod balanced_allocation;
+mod coscheduling;
 mod default_binder;
 mod default_preemption;
 mod domains;
@@ -21,6 +22,7 @@ use krafla_framework::NodePlugin;
 use krafla_framework::registry::{Build, NodePluginBuilder, NodePluginInfo};
 
 pub use balanced_allocation::NodeResourcesBalancedAllocation;
+pub use coscheduling::Coscheduling;
 pub use default_binder::DefaultBinder;
 pub use default_preemption::DefaultPreemption;
 pub use image_locality::ImageLocality;
@@ -37,7 +39,7 @@ pub use taint_toleration::TaintToleration;
 
 /// Every plugin of this folder that a profile may name; those of the default profile in its order.
 pub fn all() -> Vec<NodePluginBuilder> {
-    use krafla_framework::ExtensionPoint::{Bind, PostFilter, PreEnqueue, QueueSort};
+    use krafla_framework::ExtensionPoint::{Bind, Permit, PostFilter, PreEnqueue, QueueSort, Reserve};
     use krafla_framework::ExtensionPoint::{Filter, PreFilter, PreScore, Score};
     let plain = |name, about, points, default_weight, make: fn() -> Box<dyn NodePlugin>| NodePluginBuilder {
         info: NodePluginInfo { name, about, points, default_weight },
@@ -81,6 +83,15 @@ pub fn all() -> Vec<NodePluginBuilder> {
             Box::new(NodeResourcesBalancedAllocation::new(&["cpu", "memory"]))
         }),
         plain("ImageLocality", "nodes that have the images", &[Score], Some(1), || Box::new(ImageLocality)),
+        NodePluginBuilder {
+            info: NodePluginInfo {
+                name: Coscheduling::NAME,
+                about: "gangs at Permit",
+                points: &[QueueSort, PreFilter, PostFilter, Reserve, Permit],
+                default_weight: None,
+            },
+            build: Build::From(Coscheduling::from_arguments),
+        },
         plain("DefaultBinder", "the bind", &[Bind], Some(0), || Box::new(DefaultBinder)),
     ]
 }

@@ -11,6 +11,8 @@ use clap::Args;
 use krafla_api::parse_duration;
 use krafla_cluster::{Access, Election, Metrics, Scope, Selection, Settings};
 use krafla_engine::Options;
+use krafla_framework::conf::compile::compile;
+use krafla_framework::conf::policy::DEFAULT_PROFILE;
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -80,13 +82,20 @@ flags! {
     /// Kubeconfig; default: $KUBECONFIG or ~/.kube/config, and in a pod its service account.
     #[arg(long, value_name = "FILE")]
     kubeconfig: PathBuf,
-    /// Schedule pods with this schedulerName; may be repeated [default: volcano].
+    /// Schedule pods with this schedulerName; may be repeated [default: the names of the profiles that are configured;
+    /// else volcano, or with --profile-only default-scheduler].
     #[arg(long, value_name = "NAME")]
     #[serde(deserialize_with = "list")]
     scheduler_name: Vec<String>,
     /// Configuration in Volcano's form; read again when it changes. Without it the built-in one is in force.
     #[arg(long, value_name = "FILE")]
     scheduler_conf: PathBuf,
+    /// Schedule pods one by one by their profile, as kube-scheduler does, without PodGroups and queues.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    profile_only: bool,
+    /// Another name of --scheduler-conf, as kube-scheduler has it: a KubeSchedulerConfiguration, or Volcano's form.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
     /// End when the configuration cannot be used at the start, instead of running with the built-in one.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     disable_default_scheduler_config: bool,
@@ -268,7 +277,16 @@ pub(crate) fn run(arguments: &Arguments, logging: &Logging) -> anyhow::Result<Ex
 
 fn settings_of(flags: &Flags, logging: &Logging, metrics: Metrics) -> anyhow::Result<Settings> {
     refuse_what_cannot_be(flags)?;
-    let names = flags.scheduler_name.clone().unwrap_or_else(|| vec!["volcano".to_owned()]);
+    let profile_only = flags.profile_only.unwrap_or(false);
+    let given = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
+    let configuration = match (given(&flags.scheduler_conf), given(&flags.config)) {
+        (Some(one), Some(other)) if one != other => bail!("--scheduler-conf and --config name two files; give one"),
+        (one, other) => one.or(other),
+    };
+    let names = match &flags.scheduler_name {
+        Some(names) => names.clone(),
+        None => profile_names(configuration.as_deref(), profile_only),
+    };
     let elect = flags.leader_elect.unwrap_or(true);
     if flags.record.is_some() && elect {
         bail!("--record needs --leader-elect=false: a recording begins with the first decision and ends with the last");
@@ -289,12 +307,14 @@ fn settings_of(flags: &Flags, logging: &Logging, metrics: Metrics) -> anyhow::Re
             scheduler_names: names.into_iter().collect(),
             node_labels: node_labels(flags.node_selector.as_deref().unwrap_or_default())?,
             ignore_priority_classes: !flags.priority_class.unwrap_or(true),
+            profile_only,
             default_queue: flags.default_queue.clone().unwrap_or_else(|| "default".to_owned()),
         },
-        configuration: flags.scheduler_conf.clone().filter(|path| !path.as_os_str().is_empty()),
+        configuration,
         configuration_required: flags.disable_default_scheduler_config.unwrap_or(false),
         engine: Options {
             period_ms: duration("--schedule-period", flags.schedule_period.as_deref().unwrap_or("1s"))?,
+            profile_only,
             events: true,
             tie_seed: flags.shuffle_ties,
         },
@@ -312,6 +332,20 @@ fn settings_of(flags: &Flags, logging: &Logging, metrics: Metrics) -> anyhow::Re
     })
 }
 
+/// The names of the profiles in a configuration, by which pods ask for this scheduler. A file that cannot be read, or is
+/// wrong, is told of later.
+fn profile_names(path: Option<&std::path::Path>, profile_only: bool) -> Vec<String> {
+    let text = path.and_then(|path| std::fs::read_to_string(path).ok());
+    let policy = text.and_then(|text| compile(&text, "", &registry().catalogue()).policy);
+    let names: Vec<String> =
+        policy.into_iter().flat_map(|policy| policy.profiles).map(|profile| profile.name).collect();
+    match names.is_empty() {
+        false => names,
+        true if profile_only => vec![DEFAULT_PROFILE.to_owned()],
+        true => vec!["volcano".to_owned()],
+    }
+}
+
 fn election(flags: &Flags) -> anyhow::Result<Election> {
     let time = |name: &str, text: &Option<String>, default: &str| -> anyhow::Result<Duration> {
         let ms = duration(name, text.as_deref().unwrap_or(default))?;
@@ -321,11 +355,14 @@ fn election(flags: &Flags) -> anyhow::Result<Election> {
     if lock != "leases" {
         bail!("--leader-elect-resource-lock {lock}: only leases exist");
     }
+    let usual = |alone: &str, with_queues: &str| {
+        if flags.profile_only == Some(true) { alone.to_owned() } else { with_queues.to_owned() }
+    };
     let deprecated = flags.lock_object_namespace.clone().filter(|text| !text.is_empty());
     let namespace = deprecated.or_else(|| flags.leader_elect_resource_namespace.clone());
     Ok(Election {
-        namespace: namespace.unwrap_or_else(|| "volcano-system".to_owned()),
-        name: flags.leader_elect_resource_name.clone().unwrap_or_else(|| "volcano".to_owned()),
+        namespace: namespace.unwrap_or_else(|| usual("kube-system", "volcano-system")),
+        name: flags.leader_elect_resource_name.clone().unwrap_or_else(|| usual("kube-scheduler", "volcano")),
         identity: identity(),
         lease: time("--leader-elect-lease-duration", &flags.leader_elect_lease_duration, "15s")?,
         renew_deadline: time("--leader-elect-renew-deadline", &flags.leader_elect_renew_deadline, "10s")?,

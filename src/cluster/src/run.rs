@@ -163,19 +163,23 @@ pub async fn run(
         mailbox.input(input).await;
     }
 
-    queues::make_sure(&clients, &settings.scope.default_queue).await.map_err(RunError::Queues)?;
+    if !settings.scope.profile_only {
+        queues::make_sure(&clients, &settings.scope.default_queue).await.map_err(RunError::Queues)?;
+    }
 
     let (leads, leads_seen) = watch::channel(settings.election.is_none());
     let (stop_leading, stop_leading_seen) = watch::channel(false);
     let directory = Directory::default();
     let component = match settings.scope.scheduler_names.first() {
         Some(name) if settings.scope.scheduler_names.len() == 1 => name.clone(),
+        _ if settings.scope.profile_only => "default-scheduler".to_owned(),
         _ => "volcano".to_owned(),
     };
     let role = Role { component, scheduler: itself(&settings), binds_at_once: settings.binds_at_once };
     let outcomes = Outcomes(mailbox.clone());
     let performer = Performer::start(&clients, &directory, &outcomes, &metrics, role, &leads_seen);
     let (controllers, _) = Controllers::start(&clients, performer.events(), &settings.controllers, leads_seen.clone());
+    let watched: Vec<Kind> = Kind::watched(settings.scope.profile_only).collect();
     let feed = Feed::new(
         settings.scope,
         mailbox.clone(),
@@ -189,7 +193,7 @@ pub async fn run(
     // Tasks that are ended when this function returns.
     let mut helpers = JoinSet::new();
     let (changes, changes_seen) = mpsc::channel::<Change>(CHANGES);
-    for kind in Kind::ALL {
+    for kind in watched {
         helpers.spawn(watch(clients.watches.clone(), kind, changes.clone()));
     }
     drop(changes);
@@ -265,7 +269,7 @@ async fn read_configuration(settings: &Settings, registry: &Registry) -> Result<
         }
     };
     if settings.configuration_required {
-        Configuration::read(&text, &path.display().to_string(), registry)
+        Configuration::read(&text, &path.display().to_string(), registry, settings.scope.profile_only)
             .map_err(|problems| RunError::Configuration(problems.join("\n")))?;
     }
     Ok(Some(text))

@@ -78,6 +78,16 @@ impl Kind {
         Self::Command,
     ];
 
+    /// The kinds that a scheduler watches: all of them, or without Volcano's PodGroups and queues the others.
+    pub(crate) fn watched(profile_only: bool) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |kind| !profile_only || !kind.is_of_groups())
+    }
+
+    /// Whether it is about Volcano's PodGroups and queues.
+    const fn is_of_groups(self) -> bool {
+        matches!(self, Self::Queue | Self::PodGroup | Self::Command)
+    }
+
     /// Whether the scheduler may well do without.
     const fn is_optional(self) -> bool {
         matches!(self, Self::CoschedulingGroup | Self::KubernetesGroup | Self::Command) || self.unseen().is_some()

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use krafla_framework::Reasons;
+use krafla_framework::conf::policy::DEFAULT_PREEMPTION;
 use krafla_framework::effect::{Cause, Decision, Effect, EvictionCertificate, PodRef, Subject, by_beneficiary};
 use krafla_framework::phase::phase_of;
 use krafla_framework::session_plugin::JobCondition;
@@ -190,7 +191,9 @@ pub(crate) fn carry_out(cluster: &ClusterState, decisions: &[Decision], events: 
                 }
             }
             Decision::Evict(task, certificate) => {
-                effects.push(Effect::Evict { pod: PodRef::of(cluster, *task), certificate: certificate.clone() });
+                let delete = certificate.action == DEFAULT_PREEMPTION;
+                let pod = PodRef::of(cluster, *task);
+                effects.push(Effect::Evict { pod, certificate: certificate.clone(), delete });
                 if events {
                     effects.push(evicted(PodRef::of(cluster, *task), certificate));
                 }
@@ -207,11 +210,15 @@ pub(crate) fn carry_out(cluster: &ClusterState, decisions: &[Decision], events: 
 fn evicts(cluster: &ClusterState, certificate: &EvictionCertificate, victims: &[TaskId]) -> Option<Effect> {
     const NAMED: usize = 5;
     let (namespace, name) = certificate.beneficiary.split_once('/')?;
+    let alone = match &certificate.placements[..] {
+        [(pod, _)] if *pod.namespace == *namespace && *pod.name == *name => Some(Subject::Pod(pod.clone())),
+        _ => None,
+    };
     let names: Vec<String> = victims.iter().take(NAMED).map(|task| cluster.task_label(*task)).collect();
     let more = victims.len().saturating_sub(NAMED);
     let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
     Some(Effect::Event {
-        about: Subject::Job { namespace: namespace.into(), name: name.into() },
+        about: alone.unwrap_or_else(|| Subject::Job { namespace: namespace.into(), name: name.into() }),
         warning: false,
         reason: "Evicting".to_owned(),
         message: format!("{} evicts {} pods for it: {}{and_more}", certificate.action, victims.len(), names.join(", ")),

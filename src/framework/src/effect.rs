@@ -86,6 +86,9 @@ pub enum Effect {
         pod: PodRef,
         /// Why.
         certificate: EvictionCertificate,
+        /// Whether it is deleted, as kube-scheduler does, so that disruption budgets are only a preference.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        delete: bool,
     },
     /// Write a PodGroup's phase and counts.
     JobStatus {

@@ -30,6 +30,7 @@ impl Krafla {
                 scheduler_names: SCHEDULER_NAMES.map(str::to_owned).into(),
                 node_labels: Vec::new(),
                 ignore_priority_classes: false,
+                profile_only: engine.profile_only,
                 default_queue: krafla_model::queue::DEFAULT_QUEUE.to_owned(),
             },
             configuration,

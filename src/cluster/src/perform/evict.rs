@@ -6,13 +6,26 @@ use k8s_openapi::api::policy::v1::Eviction;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions};
 use krafla_engine::Outcome;
 use krafla_framework::effect::PodRef;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use super::answer::{Answer, CALL};
 use super::bind::pods;
 use super::{LOST_ANSWER, Means};
+
+/// How a pod is made to go.
+#[derive(Clone, Debug)]
+pub(crate) enum By {
+    /// The Eviction API, which asks disruption budgets.
+    Eviction,
+    /// Deletion with the pod's own grace period, after a condition that says why, as kube-scheduler does.
+    Deletion {
+        /// For whom.
+        message: String,
+    },
+}
 
 /// Evictions at once.
 const AT_ONCE: usize = 32;
@@ -32,11 +45,11 @@ impl Evictor {
     }
 
     /// Evicts a pod; its outcome comes to the inbox.
-    pub(crate) fn evict(&self, pod: PodRef) {
+    pub(crate) fn evict(&self, pod: PodRef, by: By) {
         let inner = Arc::clone(&self.0);
         let held = inner.means.backlog.enter();
         tokio::spawn(async move {
-            let outcome = inner.evict(pod).await;
+            let outcome = inner.evict(pod, by).await;
             drop(held);
             inner.means.outcomes.tell(outcome).await;
         });
@@ -44,7 +57,7 @@ impl Evictor {
 }
 
 impl Inner {
-    async fn evict(&self, pod: PodRef) -> Outcome {
+    async fn evict(&self, pod: PodRef, by: By) -> Outcome {
         let Ok(_place) = self.in_flight.acquire().await else {
             return Outcome::EvictRefused { pod: pod.uid, message: "the scheduler stops".to_owned() };
         };
@@ -55,7 +68,11 @@ impl Inner {
                 let message = "another scheduler leads now".to_owned();
                 break Outcome::EvictRefused { pod: pod.uid, message };
             }
-            match self.send(&pod).await {
+            let answer = match &by {
+                By::Eviction => self.send(&pod).await,
+                By::Deletion { message } => self.delete(&pod, message).await,
+            };
+            match answer {
                 Answer::Done => break Outcome::Evicted { pod: pod.uid },
                 // Gone already: what was wanted is so. The watch tells the rest.
                 Answer::Refused { code: 404, .. } => break Outcome::Evicted { pod: pod.uid },
@@ -71,6 +88,28 @@ impl Inner {
         };
         self.means.metrics.eviction(matches!(outcome, Outcome::Evicted { .. }));
         outcome
+    }
+
+    async fn delete(&self, pod: &PodRef, message: &str) -> Answer {
+        let api = pods(&self.means.clients.calls, pod);
+        let condition = json!({
+            "metadata": {"uid": &*pod.uid},
+            "status": {"conditions": [{
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "PreemptionByScheduler",
+                "message": message,
+            }]},
+        });
+        let (params, patch) = (PatchParams::default(), Patch::Strategic(&condition));
+        let said = api.patch_status(&pod.name, &params, &patch);
+        match Answer::within(CALL, said).await {
+            Answer::Done => {}
+            other => return other,
+        }
+        let preconditions = kube::api::Preconditions { uid: Some(pod.uid.to_string()), ..Default::default() };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        Answer::within(CALL, api.delete(&pod.name, &params)).await
     }
 
     async fn send(&self, pod: &PodRef) -> Answer {
@@ -111,7 +150,7 @@ mod tests {
         let (_leader, leads) = watch::channel(true);
         let (outcomes, metrics, backlog) = (Outcomes(mailbox), Metrics::new(), Backlog::new());
         let evictor = Evictor::new(Means { clients, outcomes, metrics, backlog, leads });
-        evictor.evict(PodRef { uid: "u1".into(), namespace: "ns".into(), name: "p".into() });
+        evictor.evict(PodRef { uid: "u1".into(), namespace: "ns".into(), name: "p".into() }, By::Eviction);
         match letters.recv().await {
             Some(Letter::Input(input)) => match *input {
                 Input::Outcome(outcome) => (outcome, asked.lock().expect("unpoisoned").len()),

@@ -21,7 +21,7 @@ pub(crate) use answer::{Answer, CALL, text_of};
 pub(crate) use backlog::Backlog;
 use bind::Binder;
 pub(crate) use events::{Events, Notice, reference};
-use evict::Evictor;
+use evict::{By, Evictor};
 pub(crate) use placing::Placing;
 pub(crate) use status::{Counts, FIELD_MANAGER, Statuses};
 
@@ -139,7 +139,11 @@ impl Performer {
     pub(crate) fn perform(&self, effect: Effect) {
         match effect {
             Effect::Bind { pod, node } => self.binder.bind(pod, node),
-            Effect::Evict { pod, .. } => self.evictor.evict(pod),
+            Effect::Evict { pod, delete: false, .. } => self.evictor.evict(pod, By::Eviction),
+            Effect::Evict { pod, certificate, delete: true } => {
+                let message = format!("{} will run on {}", certificate.beneficiary, certificate.node);
+                self.evictor.evict(pod, By::Deletion { message });
+            }
             Effect::JobStatus { namespace, name, phase, running, succeeded, failed } => {
                 self.statuses.group_counts((namespace, name), Counts { phase, running, succeeded, failed });
             }

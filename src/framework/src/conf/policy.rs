@@ -9,6 +9,9 @@ use crate::scheduling::point::ExtensionPoint;
 use crate::scheduling::profile::{Profile, ProfileEntry};
 use crate::scheduling::queue::QueueTimes;
 
+/// The plugin that makes room for pods that are scheduled one by one.
+pub const DEFAULT_PREEMPTION: &str = "DefaultPreemption";
+
 /// The action that schedules pods one by one.
 pub const SCHEDULE_ONE: &str = "schedule-one";
 
