@@ -187,6 +187,7 @@ impl Converter {
             weight: weight(meta, report),
             preemptable: preemptable(meta, report),
             estimate_ms: estimate_ms(meta, report),
+            schedule_timeout_ms: None,
             stays: stays(meta, report),
         })
     }

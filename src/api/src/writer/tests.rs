@@ -289,6 +289,7 @@ fn a_group() -> impl Strategy<Value = PodGroupSpec> {
                 weight,
                 preemptable,
                 estimate_ms,
+                schedule_timeout_ms: None,
                 stays,
             }
         })

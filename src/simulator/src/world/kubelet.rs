@@ -121,12 +121,15 @@ impl World {
         self.recount_quotas(&self.store.pods[index].spec.namespace().clone());
     }
 
-    pub(super) fn evict_called(&mut self, uid: &Name) {
+    /// The scheduler evicts a pod, or deletes it, which no budget is asked about.
+    pub(super) fn evict_called(&mut self, uid: &Name, delete: bool) {
         self.evictions += 1;
         let Some(index) = self.pod_index(uid) else { return };
         let pod = self.store.pods[index].spec.uid.clone();
         let answer = match self.faults.answer(Verb::Evict, self.now) {
-            Answer::Yes | Answer::Lost => self.take_from_budget(index).map_or_else(Answer::No, |()| Answer::Yes),
+            Answer::Yes | Answer::Lost if !delete => {
+                self.take_from_budget(index).map_or_else(Answer::No, |()| Answer::Yes)
+            }
             other => other,
         };
         match answer {

@@ -50,10 +50,10 @@ pub(in crate::scenario) fn build(scenario: &Scenario, config_file: Option<(Strin
         evict_grace_ms: 0,
         notes: Vec::new(),
     };
-    if scenario.profiles.is_some() {
-        return Err("`profiles`: KubeSchedulerConfiguration is not read by this version; use `config`"
-            .to_owned()
-            .into());
+    if scenario.profiles.is_some() && (scenario.config.is_some() || config_file.is_some()) {
+        let why =
+            "`profiles` and `config`: pods are scheduled one by one by profiles, or in sessions; give one of them";
+        return Err(why.to_owned().into());
     }
     if !scenario.cluster.hypernodes.is_empty() {
         builder.notes.push("`cluster.hypernodes`: network topology is not modelled by this version".to_owned());
@@ -77,7 +77,9 @@ pub(in crate::scenario) fn build(scenario: &Scenario, config_file: Option<(Strin
         setup.restart = Restart::FromCheckpoint { cost_ms };
     }
     let own = scenario.config.as_ref().map(|text| ("config".to_owned(), text.value.clone()));
-    setup.configuration = own.or(config_file);
+    let profiles = scenario.profiles.as_ref().map(|text| ("profiles".to_owned(), text.clone()));
+    setup.engine.profile_only = profiles.is_some();
+    setup.configuration = own.or(config_file).or(profiles);
     let until = duration(&scenario.until, "until")?.map(Time);
 
     let Both { mut happenings, mut deeds } = builder.cluster(scenario)?;
