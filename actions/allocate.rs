@@ -15,7 +15,7 @@ use crate::enqueue::{ClosedQueues, explain_missing_queue};
 use crate::placement::{
     Attempt, can_still_start, cluster_is_too_full_for, explain_promises, needed_first, place_one, placed,
 };
-use crate::promises::{is_promised, with_promises};
+use crate::promises::{give_up_what_may_not_be_had, is_promised, with_promises};
 
 /// Name and arguments.
 pub const INFO: ActionInfo =
@@ -46,6 +46,7 @@ impl Action for Allocate {
     }
 
     fn execute(&mut self, session: &mut Session<'_>) {
+        give_up_what_may_not_be_had(session);
         let mut work = collect(session);
         for (queue, job) in with_promises(session) {
             // What was promised was not too much for the queue when it was.

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use krafla_framework::Session;
 use krafla_framework::rank::{JobRank, QueueRank};
+use krafla_framework::{Room, Session};
 use krafla_model::{ClusterState, JobId, QueueId, Reservation, TaskId, TaskStatus};
 
 /// Whether a node has been nominated for a task of a job, or room is kept for one.
@@ -26,6 +26,31 @@ fn has_come(cluster: &ClusterState, kept: &Reservation) -> bool {
         task.shape == kept.shape && task.status() == TaskStatus::Pending
     };
     cluster.job(kept.job).tasks().any(waits)
+}
+
+/// Gives up room that is kept for tasks that have come and may not be placed any more, for their queue's sake: it is due less
+/// than when they were moved. Others may have the room at once then.
+pub(crate) fn give_up_what_may_not_be_had(session: &mut Session<'_>) {
+    let cluster = session.cluster();
+    let mut come: BTreeSet<TaskId> = BTreeSet::new();
+    for kept in cluster.reservations() {
+        let job = cluster.job(kept.job);
+        let waits = |task: &TaskId| {
+            let task = cluster.task(*task);
+            task.shape == kept.shape && task.status() == TaskStatus::Pending
+        };
+        come.extend(job.tasks().filter(waits));
+    }
+    for task in come {
+        let queue = session.cluster().task(task).job.and_then(|job| session.cluster().job(job).queue);
+        let Some(queue) = queue else { continue };
+        let mut statement = session.statement();
+        let lifted = statement.lift_reservation(task).is_some();
+        let now = statement.session();
+        if lifted && now.plugins().allocatable(now.cluster(), queue, task, Room::AfterRelease).is_some() {
+            statement.hold();
+        }
+    }
 }
 
 /// Jobs for whose tasks nodes have been nominated or room is kept, in the order in which they go before all others.

@@ -115,6 +115,9 @@ fn story(case: &Case) -> String {
     line("until: 400s");
     line("config: |");
     line(&format!("  actions: \"{actions}\""));
+    if actions.contains("consolidate") {
+        line("  configurations: [{name: consolidate, arguments: {reservationTimeout: 60s}}]");
+    }
     line("  tiers:");
     line(&format!("  - plugins: {}", PLUGINS[case.plugins]));
     line("cluster:");
