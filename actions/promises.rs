@@ -47,7 +47,10 @@ pub(crate) fn give_up_what_may_not_be_had(session: &mut Session<'_>) {
         let mut statement = session.statement();
         let lifted = statement.lift_reservation(task).is_some();
         let now = statement.session();
-        if lifted && now.plugins().allocatable(now.cluster(), queue, task, Room::AfterRelease).is_some() {
+        let cluster = now.cluster();
+        let may_have_it = cluster.queue(queue).is_open()
+            && now.plugins().allocatable(cluster, queue, task, Room::AfterRelease).is_none();
+        if lifted && !may_have_it {
             statement.hold();
         }
     }

@@ -343,8 +343,18 @@ fn keep(statement: &mut Statement<'_, '_>, victim: TaskId, node: NodeId, until: 
     let (cluster, task) = (now.cluster(), now.cluster().task(victim));
     let Some((job, queue)) = task.job.and_then(|job| Some((job, cluster.job(job).queue?))) else { return false };
     let allowed = now.plugins().allocatable(cluster, queue, victim, Room::AfterRelease).is_none();
+    // What is kept for others there has to be free as well, and not only once somebody else has gone.
+    let host = cluster.node(node);
+    let mut taken = host.books().used.clone();
+    for kept in cluster.reservations().filter(|kept| kept.node == node) {
+        taken.add(&cluster.shape(kept.shape).request);
+    }
+    let is_free = cluster.shape_of(victim).request.first_over(&taken, &host.allocatable).is_none();
     let shape = task.shape;
-    allowed && cluster.queue(queue).is_open() && statement.reserve(Reservation { job, shape, node, until }).is_ok()
+    allowed
+        && is_free
+        && cluster.queue(queue).is_open()
+        && statement.reserve(Reservation { job, shape, node, until }).is_ok()
 }
 
 /// Whether a pod is one that comes back elsewhere, and for which a place can be kept: ports and shares of devices cannot, and
