@@ -3,6 +3,7 @@
 //!
 //! How many are together is read from the books of the group, so that a pod counts once, by its UID, whatever its name.
 
+use krafla_framework::conf::kube::args::CoschedulingArgs;
 use krafla_framework::registry::ArgumentProblem;
 use krafla_framework::{
     CycleState, FailedAttempt, NodePlugin, Permit, PostFilter, PreFilter, QueuedAt, Rank, Value, WaitingPods, Why,
@@ -34,46 +35,15 @@ impl Coscheduling {
     /// The plugin's name.
     pub const NAME: &'static str = "Coscheduling";
 
-    /// From `CoschedulingArgs`, with the spellings of older releases.
-    pub fn from_arguments(arguments: &Value) -> Result<Box<dyn NodePlugin>, Vec<ArgumentProblem>> {
-        let mut plugin = Self::default();
-        let fields = match arguments {
-            Value::Null => return Ok(Box::new(plugin)),
-            Value::Map(fields) => fields,
-            _ => return Err(vec![problem("", "has to be a mapping")]),
-        };
-        let mut problems = Vec::new();
-        for (key, value) in fields {
-            let seconds = |most: i64| match value {
-                Value::Integer(n) if (0..=most).contains(n) => Ok(*n),
-                _ => Err(problem(key, &format!("has to be a whole number of 0 to {most}"))),
-            };
-            let read = match key.as_str() {
-                "apiVersion" | "kind" => Ok(()),
-                "permitWaitingTimeSeconds" | "permittedWaitingTimeSeconds" => {
-                    seconds(86_400).map(|n| plugin.permit_wait_ms = n * 1_000)
-                }
-                "podGroupBackoffSeconds" | "deniedWaitingTimeSeconds" | "deniedPGExpirationTimeSeconds" => {
-                    seconds(86_400).map(|n| plugin.group_backoff_ms = n * 1_000)
-                }
-                "podGroupRejectPercentage" => {
-                    seconds(100).map(|n| plugin.reject_percentage = u32::try_from(n).unwrap_or(0))
-                }
-                // What a group leaves behind goes with its last pod, so there is nothing to collect.
-                "podGroupGCIntervalSeconds" | "podGroupExpirationTimeSeconds" => seconds(86_400).map(|_| ()),
-                _ => Err(problem(
-                    key,
-                    "is no field of CoschedulingArgs; there are permitWaitingTimeSeconds, podGroupBackoffSeconds and podGroupRejectPercentage",
-                )),
-            };
-            problems.extend(read.err());
-        }
-        if problems.is_empty() { Ok(Box::new(plugin)) } else { Err(problems) }
+    /// From `CoschedulingArgs`. The spellings of older releases are the configuration compiler's concern.
+    pub fn from_args(args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
+        let args = CoschedulingArgs::read(args)?;
+        Ok(Self {
+            permit_wait_ms: args.permit_waiting_time_seconds.saturating_mul(1_000),
+            group_backoff_ms: args.pod_group_backoff_seconds.saturating_mul(1_000),
+            reject_percentage: u32::try_from(args.pod_group_reject_percentage).unwrap_or(100),
+        })
     }
-}
-
-fn problem(path: &str, message: &str) -> ArgumentProblem {
-    ArgumentProblem { path: path.to_owned(), message: message.to_owned() }
 }
 
 impl NodePlugin for Coscheduling {

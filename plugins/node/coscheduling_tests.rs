@@ -42,7 +42,7 @@ fn inputs(scene: &Scene) -> Vec<Input> {
 fn binds(engine: &mut Engine, now: i64, inputs: Vec<Input>) -> Vec<String> {
     let step = engine.step(Time(now), inputs);
     let bind = |effect: Effect| match effect {
-        Effect::Bind { pod, node } => Some(format!("{} -> {node}", pod.name)),
+        Effect::Bind { pod, node, .. } => Some(format!("{} -> {node}", pod.name)),
         _ => None,
     };
     step.effects.into_iter().filter_map(bind).collect()
@@ -68,7 +68,7 @@ fn a_gang_that_fits_is_bound_together() {
 fn a_gang_that_does_not_fit_holds_nothing_after_its_time_and_is_never_partly_bound() {
     let scene = Scene::new().node("a", "4c").node("b", "4c").job("g", |job| gang(3)(job).pending(3, "4c"));
     // Only at Permit, as people write it: nobody rejects those that wait before their time is over.
-    let mut engine = engine(&[ExtensionPoint::Permit], &[("permittedWaitingTimeSeconds", 30)]);
+    let mut engine = engine(&[ExtensionPoint::Permit], &[("permitWaitingTimeSeconds", 30)]);
     assert!(binds(&mut engine, 0, inputs(&scene)).is_empty());
     assert_eq!(engine.configuration().plugins().waiting().len(), 2);
     assert_eq!(engine.wakes_at(), Time(30_000), "the timer of Permit");
@@ -114,7 +114,7 @@ fn a_member_that_is_deleted_while_it_waits_gives_its_room_back() {
 #[test]
 fn after_a_rejection_the_group_rests_if_it_is_told_to() {
     let scene = Scene::new().node("a", "4c").node("b", "4c").job("g", |job| gang(3)(job).pending(3, "4c"));
-    let mut engine = engine(ALL, &[("deniedWaitingTimeSeconds", 3)]);
+    let mut engine = engine(ALL, &[("podGroupBackoffSeconds", 3)]);
     binds(&mut engine, 0, inputs(&scene));
     let group = engine.cluster().jobs().next().expect("the group").1;
     assert_eq!((group.retry_at, group.failed_at), (Time(3_000), Some(Time(0))));
@@ -136,14 +136,10 @@ fn a_refused_bind_sends_those_that_wait_back() {
 fn arguments_and_what_is_wrong_with_them() {
     let read = |pairs: &[(&str, Value)]| {
         let fields = pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-        Coscheduling::from_arguments(&Value::Map(fields)).err().map(|problems| problems[0].path.clone())
+        Coscheduling::from_args(&Value::Map(fields)).err().map(|problems| problems[0].path.clone())
     };
-    let seed = [
-        ("permittedWaitingTimeSeconds", Value::Integer(30)),
-        ("deniedWaitingTimeSeconds", Value::Integer(3)),
-        ("podGroupGCIntervalSeconds", Value::Integer(30)),
-    ];
-    assert_eq!(read(&seed), None);
+    let right = [("permitWaitingTimeSeconds", Value::Integer(30)), ("podGroupBackoffSeconds", Value::Integer(3))];
+    assert_eq!(read(&right), None);
     assert_eq!(read(&[("podGroupRejectPercentage", Value::Integer(101))]).as_deref(), Some("podGroupRejectPercentage"));
     assert_eq!(read(&[("permitWaitingTimeSeconds", Value::Integer(-1))]).as_deref(), Some("permitWaitingTimeSeconds"));
     assert_eq!(read(&[("permitWaitingTime", Value::Integer(1))]).as_deref(), Some("permitWaitingTime"));

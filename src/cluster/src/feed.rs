@@ -35,6 +35,8 @@ pub struct Scope {
     pub default_queue: String,
     /// Whether pods are scheduled one by one, without PodGroups and queues.
     pub profile_only: bool,
+    /// Annotations of pods that plugins read.
+    pub pod_annotations: Vec<&'static str>,
 }
 
 /// A pod in a group that is made for it.
@@ -71,6 +73,8 @@ impl Feed {
         statuses: Statuses,
         placing: Placing,
     ) -> Self {
+        let mut converter = Converter::new();
+        converter.keep_annotations(&scope.pod_annotations);
         let awaited = Kind::watched(scope.profile_only).collect();
         Self {
             placing,
@@ -80,7 +84,7 @@ impl Feed {
             controllers,
             events,
             statuses,
-            converter: Converter::new(),
+            converter,
             awaited,
             members: BTreeMap::new(),
             label_gangs: BTreeMap::new(),

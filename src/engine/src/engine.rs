@@ -362,7 +362,8 @@ impl Engine {
         // In a place of its own: what waits must have a reason also where no action looked.
         let newly = explain::complete(&self.cluster, &mut self.reasons, &self.configuration.action_names);
         outcome.newly_waiting.extend(newly.jobs);
-        effects::carry_out(&self.cluster, &outcome.decisions, self.options.events, &mut step.effects);
+        let plugins = &self.configuration.plugins;
+        effects::carry_out(&self.cluster, plugins, &outcome.decisions, self.options.events, &mut step.effects);
         self.written.conditions(&self.cluster, outcome.conditions, self.options.events, &mut step.effects);
         self.written.statuses(&mut self.cluster, &outcome.changed, &mut step.effects);
         self.written.nominations(&self.cluster, &outcome.nominations, &mut step.effects);

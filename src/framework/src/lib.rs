@@ -28,6 +28,7 @@ pub use rank::{Rank, RankedQueue};
 pub use reason::{Reason, Shortage};
 pub use reasons::Reasons;
 pub use registry::{ActionBuilder, PluginBuilder, Registry};
+pub use scheduling::binding::{BindingPlugin, Later, ObjectApi, ObjectRef};
 pub use scheduling::cycle_state::CycleState;
 pub use scheduling::plugin::{NodePlugin, Permit, PreFilter, PreScore, QueuedAt, Scope};
 pub use scheduling::point::ExtensionPoint;

@@ -22,6 +22,8 @@ pub struct PodShape {
     pub scheduler_name: Name,
     /// Its labels.
     pub labels: Labels,
+    /// Those of its annotations that plugins read.
+    pub annotations: Labels,
     /// Its request: containers, init containers and overhead, without the pod slot.
     pub request: Amounts,
     /// The role within its job (Volcano's task spec), empty if none.

@@ -157,6 +157,7 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
             PodShape {
                 namespace,
                 scheduler_name,
+                annotations: Labels::default(),
                 pod_affinity,
                 pod_anti_affinity,
                 spread,

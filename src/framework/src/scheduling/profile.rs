@@ -53,6 +53,8 @@ pub struct Profile {
     name: Name,
     percentage_of_nodes_to_score: Option<u8>,
     bounds_scores: bool,
+    /// Plugins that take part on the way to the bind, in order.
+    pub(crate) binding: Vec<Name>,
     pub(crate) entries: Vec<ProfileEntry>,
     order: BTreeMap<ExtensionPoint, Vec<usize>>,
     pub(crate) pre_filters: Vec<usize>,
@@ -80,7 +82,17 @@ impl Profile {
         let filters = at(ExtensionPoint::Filter).filter(|&i| entries[i].plugin.filter_scope().is_some()).collect();
         let scores = |&i: &usize| entries[i].plugin.score_scope().is_some() && entries[i].weight != 0.0;
         let scorers = at(ExtensionPoint::Score).filter(scores).collect();
-        Self { name, percentage_of_nodes_to_score, bounds_scores: true, entries, order, pre_filters, filters, scorers }
+        Self {
+            name,
+            percentage_of_nodes_to_score,
+            bounds_scores: true,
+            binding: Vec::new(),
+            entries,
+            order,
+            pre_filters,
+            filters,
+            scorers,
+        }
     }
 
     /// The name by which pods choose it (`spec.schedulerName`); empty if it serves all.
@@ -92,6 +104,11 @@ impl Profile {
     /// said, 0 if the size of the cluster decides.
     pub fn percentage_of_nodes_to_score(&self) -> Option<u8> {
         self.percentage_of_nodes_to_score
+    }
+
+    /// Plugins that a shell asks on the way to the bind, in order.
+    pub fn binding_plugins(&self) -> &[Name] {
+        &self.binding
     }
 
     /// Whether any plugin filters nodes.

@@ -80,6 +80,7 @@ fn played(workload: Workload, configuration: String) -> Played {
         actions: krafla_actions::all(),
         plugins: krafla_plugins::all(),
         node_plugins: krafla_plugins::node::all(),
+        ..Registry::default()
     };
     let setup = Setup {
         configuration: Some(("test.conf".to_owned(), configuration)),

@@ -123,6 +123,7 @@ mod tests {
             actions: krafla_actions::all(),
             plugins: krafla_plugins::all(),
             node_plugins: krafla_plugins::node::all(),
+            ..Registry::default()
         }
     }
 

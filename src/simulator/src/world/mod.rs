@@ -353,7 +353,7 @@ impl World {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Bind { pod, node } => self.bind_called(&pod.uid, node),
+            Effect::Bind { pod, node, .. } => self.bind_called(&pod.uid, node),
             Effect::Evict { pod, delete, .. } => self.evict_called(&pod.uid, delete),
             Effect::JobStatus { namespace, name, phase, .. } => {
                 self.store.set_phase(&namespace, &name, phase);
