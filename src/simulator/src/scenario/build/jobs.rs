@@ -1,5 +1,7 @@
 //! What does a job of the file come to: a PodGroup and its pods?
 
+use std::sync::Arc;
+
 use std::collections::BTreeMap;
 
 use krafla_api::keys;
@@ -115,7 +117,8 @@ impl Builder {
         let manifest = pod_json(job, role, names.first().map_or("pod", |name| name.as_str()), group, usual)?;
         let pod = krafla_api::json::pod(manifest.clone())?;
         let (spec, problems) = self.converter.pod(&pod);
-        let spec = spec.ok_or_else(|| one_of(&problems))?;
+        let mut spec = spec.ok_or_else(|| one_of(&problems))?;
+        Arc::make_mut(&mut spec.shape).controlled = job.controller == ControllerEntry::Recreate;
         self.notes.extend(problems.iter().map(|problem| format!("{}: {}", problem.object, problem.message)));
         let read = |text: Option<&Written>, key| text.map_or(Ok(None), |text| ms(text, key).map(Some));
         let life = Life {
