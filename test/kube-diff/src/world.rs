@@ -36,6 +36,7 @@ pub(crate) struct World {
     services: Vec<Service>,
     nominees: Vec<Pod>,
     named: u32,
+    touched: u32,
     /// Faults that Krafla finds with objects that the API server took.
     pub(crate) problems: Vec<String>,
 }
@@ -54,6 +55,7 @@ impl World {
             services: Vec::new(),
             nominees: Vec::new(),
             named: 0,
+            touched: 0,
             problems: Vec::new(),
         };
         for manifest in surroundings::namespaces(&mut this.dice) {
@@ -79,7 +81,7 @@ impl World {
         for _ in 0..self.dice.between(10, 16) {
             self.add_node().await?;
         }
-        Ok(())
+        self.touch_nodes().await
     }
 
     /// Tells the model of an object.
@@ -143,8 +145,14 @@ impl World {
             return Ok(());
         }
         match self.dice.index(16) {
-            0 | 1 if self.nodes.len() < MOST_NODES => self.add_node().await?,
-            2 if self.nodes.len() > FEWEST_NODES => self.remove_node().await?,
+            0 | 1 if self.nodes.len() < MOST_NODES => {
+                self.add_node().await?;
+                self.touch_nodes().await?;
+            }
+            2 if self.nodes.len() > FEWEST_NODES => {
+                self.remove_node().await?;
+                self.touch_nodes().await?;
+            }
             3..=7 => self.change_node().await?,
             8 => self.add_service().await?,
             9 => self.change_namespace().await?,
@@ -162,6 +170,17 @@ impl World {
         let node = create(&self.stage.all::<Node>(), &manifest).await?;
         self.tell(Object::Node(Box::new(node)));
         self.nodes.push(name);
+        Ok(())
+    }
+
+    /// kube-scheduler counts the nodes that hold an image anew for a node that changes, and goes by an older count for the
+    /// others. So that both count the same, each node changes in something that does not matter.
+    pub(crate) async fn touch_nodes(&mut self) -> anyhow::Result<()> {
+        self.touched += 1;
+        let change = json!({ "metadata": { "annotations": { "touched": self.touched.to_string() } } });
+        for name in &self.nodes {
+            patch::<Node>(&self.stage.all(), name, &change).await?;
+        }
         Ok(())
     }
 
@@ -204,7 +223,7 @@ impl World {
             }
         };
         self.tell(Object::Node(Box::new(node)));
-        Ok(())
+        self.touch_nodes().await
     }
 
     async fn add_service(&mut self) -> anyhow::Result<()> {

@@ -88,7 +88,7 @@ fn pod_term(dice: &mut Dice, labels: &Value) -> Value {
     if !dice.chance(3) {
         term["labelSelector"] = selector(dice, labels);
         let both = dice.chance(5);
-        if dice.chance(8) || both {
+        if (dice.chance(8) || both) && !names_revision(&term["labelSelector"]) {
             term["matchLabelKeys"] = json!(["rev"]);
         }
         if dice.chance(5) || both {
@@ -124,6 +124,11 @@ pub(crate) fn selector(dice: &mut Dice, labels: &Value) -> Value {
     }
 }
 
+/// Whether a selector asks for the key that is matched by itself: the API wants it in one place alone.
+fn names_revision(selector: &Value) -> bool {
+    selector["matchExpressions"].as_array().into_iter().flatten().any(|one| one["key"] == "rev")
+}
+
 /// Spread constraints, hard and soft, no two of one key and kind.
 pub(crate) fn spread_constraints(dice: &mut Dice, labels: &Value) -> Value {
     let mut constraints: Vec<Value> = Vec::new();
@@ -138,7 +143,7 @@ pub(crate) fn spread_constraints(dice: &mut Dice, labels: &Value) -> Value {
             json!({ "maxSkew": dice.between(1, 4), "topologyKey": key, "whenUnsatisfiable": when });
         if !dice.chance(5) {
             constraint["labelSelector"] = selector(dice, labels);
-            if dice.chance(15) {
+            if dice.chance(15) && !names_revision(&constraint["labelSelector"]) {
                 constraint["matchLabelKeys"] = json!(["rev"]);
             }
         }
