@@ -14,6 +14,8 @@ pub(crate) struct Answer {
     pub(crate) chosen: Option<String>,
     /// How many nodes made which objection, where none fits.
     pub(crate) objections: BTreeMap<String, u32>,
+    /// Why other nodes do not fit, if that is known.
+    pub(crate) against: BTreeMap<String, String>,
 }
 
 impl Answer {
@@ -44,8 +46,9 @@ pub(crate) fn differences(theirs: &Answer, ours: &Answer) -> Vec<Difference> {
     let mut say = |about: &str, node: Option<&str>, words: String| {
         found.push(Difference { about: about.to_owned(), node: node.map(str::to_owned), words });
     };
+    let why = |node: &String| ours.against.get(node).map_or("", String::as_str);
     for node in theirs.feasible.difference(&ours.feasible) {
-        say("feasible", Some(node), format!("{node} fits for kube-scheduler alone"));
+        say("feasible", Some(node), format!("{node} fits for kube-scheduler alone; Krafla: {}", why(node)));
     }
     for node in ours.feasible.difference(&theirs.feasible) {
         say("feasible", Some(node), format!("{node} fits for Krafla alone"));
@@ -109,7 +112,7 @@ mod tests {
             feasible: scores.iter().map(|(node, _)| (*node).to_owned()).collect(),
             scores: scores.iter().map(|(node, n)| ((*node).to_owned(), [("P".to_owned(), *n)].into())).collect(),
             chosen: Some(chosen.to_owned()),
-            objections: BTreeMap::new(),
+            ..Answer::default()
         }
     }
 

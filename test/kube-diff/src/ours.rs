@@ -100,6 +100,12 @@ impl Ours {
             let _ = searcher.scores_by_plugin(profile, cluster, task, &feasible, tell);
             answer.scores = scores;
         }
+        for &node in cluster.nodes() {
+            if let Err(verdict) = searcher.verdict(profile, cluster, task, node, now) {
+                let why = verdict.why().map(|why| why.text(cluster)).unwrap_or_default();
+                answer.against.insert(name(node), why);
+            }
+        }
         answer
     }
 

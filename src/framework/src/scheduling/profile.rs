@@ -6,6 +6,7 @@ use krafla_model::{ClusterState, Name, NodeId, TaskId};
 
 use crate::scheduling::plugin::{NodePlugin, Permit, Scope};
 use crate::scheduling::point::ExtensionPoint;
+use crate::scheduling::search::FIT;
 use crate::scheduling::verdict::Why;
 use crate::scheduling::waiting::WaitingPods;
 
@@ -57,6 +58,8 @@ pub struct Profile {
     order: BTreeMap<ExtensionPoint, Vec<usize>>,
     pub(crate) pre_filters: Vec<usize>,
     pub(crate) filters: Vec<usize>,
+    /// How many of the filters stand before NodeResourcesFit; 0 where it is not named.
+    before_fit: usize,
     pub(crate) scorers: Vec<usize>,
 }
 
@@ -77,10 +80,23 @@ impl Profile {
     ) -> Self {
         let at = |point| order.get(&point).into_iter().flatten().copied();
         let pre_filters = at(ExtensionPoint::PreFilter).collect();
-        let filters = at(ExtensionPoint::Filter).filter(|&i| entries[i].plugin.filter_scope().is_some()).collect();
+        let filters: Vec<usize> =
+            at(ExtensionPoint::Filter).filter(|&i| entries[i].plugin.filter_scope().is_some()).collect();
+        let fit = at(ExtensionPoint::Filter).position(|i| entries[i].plugin.name() == FIT).unwrap_or(0);
+        let before_fit = at(ExtensionPoint::Filter).take(fit).filter(|i| filters.contains(i)).count();
         let scores = |&i: &usize| entries[i].plugin.score_scope().is_some() && entries[i].weight != 0.0;
         let scorers = at(ExtensionPoint::Score).filter(scores).collect();
-        Self { name, percentage_of_nodes_to_score, bounds_scores: true, entries, order, pre_filters, filters, scorers }
+        Self {
+            name,
+            percentage_of_nodes_to_score,
+            bounds_scores: true,
+            entries,
+            order,
+            pre_filters,
+            filters,
+            before_fit,
+            scorers,
+        }
     }
 
     /// The name by which pods choose it (`spec.schedulerName`); empty if it serves all.
@@ -204,6 +220,11 @@ impl Profile {
     /// Whether final scores have to be between 0 and 100, as Kubernetes' are. Volcano's plugins have no bounds.
     pub(crate) fn bounds_scores(&self) -> bool {
         self.bounds_scores
+    }
+
+    /// The filters that are asked before NodeResourcesFit.
+    pub(crate) fn filters_before_fit(&self) -> &[usize] {
+        &self.filters[..self.before_fit]
     }
 
     /// Whether the filter at this place looks at one node only. Then room that shrinks can only turn a yes into a no.
