@@ -60,7 +60,7 @@ impl Ours {
         let task = self.cluster.find_task(uid)?;
         let before = self.cluster.savepoint();
         for (other, node) in self.nominated_before(task) {
-            let _ = self.cluster.pipeline(other, node);
+            let _ = self.cluster.promise(other, node);
         }
         let answer = self.search(task);
         while self.cluster.undo_one(before).is_some() {}

@@ -53,7 +53,7 @@ pub(crate) const SCORING: [ExtensionPoint; 2] = [ExtensionPoint::PreScore, Exten
 pub struct Profile {
     name: Name,
     percentage_of_nodes_to_score: Option<u8>,
-    bounds_scores: bool,
+    is_kubernetes: bool,
     pub(crate) entries: Vec<ProfileEntry>,
     order: BTreeMap<ExtensionPoint, Vec<usize>>,
     pub(crate) pre_filters: Vec<usize>,
@@ -68,7 +68,7 @@ impl Profile {
     pub fn new(entries: Vec<ProfileEntry>) -> Self {
         let at = |point| entries.iter().enumerate().filter(move |(_, entry)| entry.points.contains(&point));
         let order = ExtensionPoint::ALL.map(|point| (point, at(point).map(|(i, _)| i).collect())).into();
-        Self { bounds_scores: false, ..Self::ordered(Name::default(), None, entries, order) }
+        Self { is_kubernetes: false, ..Self::ordered(Name::default(), None, entries, order) }
     }
 
     /// A profile of these plugins, with the order of each point: places in `entries`.
@@ -89,7 +89,7 @@ impl Profile {
         Self {
             name,
             percentage_of_nodes_to_score,
-            bounds_scores: true,
+            is_kubernetes: true,
             entries,
             order,
             pre_filters,
@@ -217,9 +217,10 @@ impl Profile {
         }
     }
 
-    /// Whether final scores have to be between 0 and 100, as Kubernetes' are. Volcano's plugins have no bounds.
-    pub(crate) fn bounds_scores(&self) -> bool {
-        self.bounds_scores
+    /// Whether it is one of a KubeSchedulerConfiguration. Then final scores have to be between 0 and 100, where Volcano's
+    /// plugins have no bounds, and nominated pods count as in kube-scheduler.
+    pub(crate) fn is_kubernetes(&self) -> bool {
+        self.is_kubernetes
     }
 
     /// The filters that are asked before NodeResourcesFit.

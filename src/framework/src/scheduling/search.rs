@@ -7,9 +7,11 @@
 //! some node has more room; and without scorers the next task of a shape begins where the last one was placed. Both only
 //! leave out what would be refused again.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use krafla_model::{ClusterState, NodeId, Shape, ShapeId, TaskId};
+use krafla_model::node::NodeBooks;
+use krafla_model::{ClusterState, NodeId, Resources, Shape, ShapeId, TaskId};
 use ordered_float::OrderedFloat;
 
 use crate::scheduling::cycle_state::CycleState;
@@ -249,7 +251,10 @@ impl Searcher {
                     }
                     if matches!(verdict, Verdict::Unschedulable(Why::Short(_)) | Verdict::Unresolvable(Why::Short(_))) {
                         let host = cluster.node(node);
-                        shape.request.all_over(&host.books().used, &host.allocatable).skip(1).for_each(|more| refused.also_short(more));
+                        let held = held(profile, host.books());
+                        for more in shape.request.all_over(&held, &host.allocatable).skip(1) {
+                            refused.also_short(more);
+                        }
                     }
                     refused.add(node, verdict);
                 }
@@ -308,7 +313,7 @@ impl Searcher {
             self.scores.clear();
             self.scores.extend(nodes.iter().map(|&node| entry.plugin.score(cluster, task, node, &self.state)));
             entry.plugin.normalize(cluster, nodes, &self.state, &mut self.scores);
-            if profile.bounds_scores()
+            if profile.is_kubernetes()
                 && let Some(score) = self.scores.iter().find(|score| !(0.0..=100.0).contains(*score))
             {
                 let name = entry.plugin.name();
@@ -400,7 +405,7 @@ impl Searcher {
         id: NodeId,
         limits: SearchLimits,
     ) -> Result<Room, Rejection> {
-        let room = match room_for(cluster, shape, id, limits) {
+        let room = match room_for(profile, cluster, shape, id, limits) {
             Ok(room) => room,
             Err(verdict) => {
                 // Whoever is asked before NodeResourcesFit in the profile has the first word.
@@ -484,11 +489,28 @@ fn failed(plugin: &str, point: &str, why: &Why, cluster: &ClusterState) -> Strin
     format!("running {point} plugin {plugin:?}: {}", why.text(cluster))
 }
 
+/// What a node holds for others. For a session's promises room is being released; a pod that was nominated for the node
+/// counts beside all that is there, what terminates included, as in kube-scheduler.
+fn held<'a>(profile: &Profile, books: &'a NodeBooks) -> Cow<'a, Resources> {
+    if books.pipelined.is_zero() || !profile.is_kubernetes() {
+        return Cow::Borrowed(&books.used);
+    }
+    let mut held = books.used.clone();
+    held.add(&books.pipelined);
+    Cow::Owned(held)
+}
+
 /// Whether a node has room for a shape, now or after a release: NodeResourcesFit, and the devices one by one.
-fn room_for(cluster: &ClusterState, shape: &Shape, id: NodeId, limits: SearchLimits) -> Result<Room, Verdict> {
+fn room_for(
+    profile: &Profile,
+    cluster: &ClusterState,
+    shape: &Shape,
+    id: NodeId,
+    limits: SearchLimits,
+) -> Result<Room, Verdict> {
     let node = cluster.node(id);
     let books = node.books();
-    let short = shape.request.first_over(&books.used, &node.allocatable);
+    let short = shape.request.first_over(&held(profile, books), &node.allocatable);
     // Room that is promised to a task that waits is not free, even where it would fit now.
     let unpromised =
         books.pipelined.is_zero() || shape.request.first_over(&Default::default(), &node.future_idle()).is_none();
