@@ -3,6 +3,8 @@
 use krafla_framework::{CycleState, NodePlugin, PreFilter, Room, Scope, Verdict, Why};
 use krafla_model::{ClusterState, NodeId, TaskId};
 
+use super::domains::promised;
+
 /// See the module.
 pub struct NodePorts;
 
@@ -21,8 +23,11 @@ impl NodePlugin for NodePorts {
 
     fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {
         let wanted = &cluster.shape_of(task).spec.host_ports;
-        let taken = &cluster.node(node).books().ports;
-        if wanted.iter().any(|port| taken.iter().any(|(other, _)| port.conflicts(other))) {
+        let taken = cluster.node(node).books().ports.iter().map(|(port, _)| port);
+        // Who was promised room there will want its ports too.
+        let promised = promised(cluster, node).filter(|other| *other != task);
+        let mut taken = taken.chain(promised.flat_map(|other| &cluster.shape_of(other).spec.host_ports));
+        if taken.any(|other| wanted.iter().any(|port| port.conflicts(other))) {
             return Verdict::Unschedulable(Why::Says("node(s) didn't have free ports for the requested pod ports"));
         }
         Verdict::Fits

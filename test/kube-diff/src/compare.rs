@@ -1,15 +1,15 @@
 //! Pods one after the other, before both schedulers: who fits where, with which scores.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
-use crate::answer::{Answer, Difference, differences, objections};
+use crate::answer::{Answer, differences, objections};
+use crate::report;
 use crate::stage::Verdict;
-use crate::world::{World, key};
+use crate::world::{World, key, label};
 
 /// How long a pod that was answered differently waits until both are asked once more.
 const ONCE_MORE_AFTER: Duration = Duration::from_millis(600);
@@ -50,7 +50,13 @@ pub(crate) async fn run(world: &mut World, n_pods: u32) -> anyhow::Result<Tally>
         tally.bound += u32::from(theirs.chosen.is_some());
         tally.scored += u32::from(theirs.feasible.len() > 1);
         if !found.is_empty() {
-            tell(world, &pod, &found).await?;
+            report::clear_progress();
+            println!("\n# difference: pod {}", label(&pod));
+            for difference in &found {
+                println!("# {}: {}", difference.about, difference.words);
+            }
+            let nodes = found.iter().filter_map(|difference| difference.node.clone()).collect();
+            report::print(world, &pod, nodes).await?;
             tally.differences += 1;
             for difference in &found {
                 *tally.about.entry(difference.about.clone()).or_default() += 1;
@@ -58,7 +64,7 @@ pub(crate) async fn run(world: &mut World, n_pods: u32) -> anyhow::Result<Tally>
         }
         let verdict = theirs.chosen.map_or(Verdict::Refused(String::new()), Verdict::Bound);
         world.follow(pod, &verdict).await?;
-        progress(n, n_pods, &tally);
+        report::progress(n, n_pods, &format!("{} bound, {} differences", tally.bound, tally.differences));
     }
     Ok(tally)
 }
@@ -80,52 +86,6 @@ async fn ask(world: &mut World, manifest: &Value) -> anyhow::Result<(Pod, Answer
         Verdict::Refused(message) => theirs.objections = objections(&message),
     }
     Ok((pod, theirs, ours))
-}
-
-/// Prints a pod and the nodes at which the answers differ, as manifests.
-async fn tell(world: &World, pod: &Pod, found: &[Difference]) -> anyhow::Result<()> {
-    let (namespace, name) = key(pod);
-    clear_progress();
-    println!("\n# difference: pod {namespace}/{name}");
-    for difference in found {
-        println!("# {}: {}", difference.about, difference.words);
-    }
-    println!("{}", manifest(serde_json::to_value(pod)?, "v1", "Pod")?);
-    let mut nodes: Vec<&String> = found.iter().filter_map(|difference| difference.node.as_ref()).collect();
-    nodes.sort();
-    nodes.dedup();
-    for node in nodes.into_iter().take(3) {
-        println!("---\n{}", manifest(world.node(node).await?, "v1", "Node")?);
-    }
-    Ok(())
-}
-
-/// An object without what a reader does not ask for.
-fn manifest(mut object: Value, api_version: &str, kind: &str) -> anyhow::Result<String> {
-    object["apiVersion"] = api_version.into();
-    object["kind"] = kind.into();
-    if let Some(meta) = object["metadata"].as_object_mut() {
-        for field in ["managedFields", "resourceVersion", "generation", "creationTimestamp"] {
-            meta.remove(field);
-        }
-    }
-    Ok(serde_saphyr::to_string(&object)?)
-}
-
-fn progress(n: u32, of: u32, tally: &Tally) {
-    let mut out = std::io::stderr();
-    if out.is_terminal() {
-        let _ = write!(out, "\r\x1b[K{n}/{of} pods, {} bound, {} differences", tally.bound, tally.differences);
-    } else if n % 100 == 0 {
-        let _ = writeln!(out, "{n}/{of} pods, {} bound, {} differences", tally.bound, tally.differences);
-    }
-}
-
-fn clear_progress() {
-    let mut out = std::io::stderr();
-    if out.is_terminal() {
-        let _ = write!(out, "\r\x1b[K");
-    }
 }
 
 impl std::fmt::Display for Tally {

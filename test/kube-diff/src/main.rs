@@ -7,9 +7,12 @@
 mod answer;
 mod compare;
 mod dice;
+mod disruption;
 mod generate;
 mod log;
 mod ours;
+mod preemption;
+mod report;
 mod stage;
 mod world;
 
@@ -29,13 +32,23 @@ struct Arguments {
     /// What the random cluster is made of.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Compares whom pods of all priorities evict on a full cluster, and where.
+    #[arg(long)]
+    preemption: bool,
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    let mut world = World::new(Dice::new(arguments.seed), false).await?;
-    let tally = compare::run(&mut world, arguments.pods).await?;
+    let mut world = World::new(Dice::new(arguments.seed), arguments.preemption).await?;
+    let (differences, tally) = if arguments.preemption {
+        let tally = preemption::run(&mut world, arguments.pods).await?;
+        (tally.differences, tally.to_string())
+    } else {
+        let tally = compare::run(&mut world, arguments.pods).await?;
+        (tally.differences, tally.to_string())
+    };
+    report::clear_progress();
     let mut problems = std::mem::take(&mut world.problems);
     problems.sort();
     problems.dedup();
@@ -43,5 +56,5 @@ async fn main() -> anyhow::Result<ExitCode> {
         eprintln!("Krafla says of an object that Kubernetes took: {problem}");
     }
     println!("\nseed: {}\n{tally}", arguments.seed);
-    Ok(ExitCode::from(u8::from(tally.differences > 0)))
+    Ok(ExitCode::from(u8::from(differences > 0)))
 }

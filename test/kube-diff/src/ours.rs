@@ -124,7 +124,8 @@ impl Ours {
         session.close();
         let cluster = &self.cluster;
         Some(nominated.map(|(node, victims)| {
-            let mut names: Vec<String> = victims.iter().map(|victim| cluster.task_label(*victim)).collect();
+            let label = |victim: &TaskId| format!("{}/{}", cluster.namespace_of(*victim), cluster.task(*victim).name);
+            let mut names: Vec<String> = victims.iter().map(label).collect();
             names.sort();
             (cluster.node(node).name().to_string(), names)
         }))

@@ -89,7 +89,7 @@ impl World {
         self.problems.extend(self.ours.apply(&object));
     }
 
-    fn tell_pod(&mut self, pod: &Pod) {
+    pub(crate) fn tell_pod(&mut self, pod: &Pod) {
         self.tell(Object::Pod(Box::new(pod.clone())));
     }
 
@@ -328,6 +328,15 @@ impl World {
         Ok(())
     }
 
+    /// Some pods, as `namespace/name`, are gone.
+    pub(crate) fn forget(&mut self, gone: &[String]) {
+        let is_gone = |pod: &Pod| gone.contains(&label(pod));
+        for pod in self.placed.iter().filter(|pod| is_gone(pod)) {
+            self.ours.gone(&Object::Pod(Box::new(pod.clone())));
+        }
+        self.placed.retain(|pod| !is_gone(pod));
+    }
+
     /// The manifest of a node, as it is now.
     pub(crate) async fn node(&self, name: &str) -> anyhow::Result<Value> {
         let api: Api<Node> = self.stage.all();
@@ -339,4 +348,10 @@ impl World {
 pub(crate) fn key(pod: &Pod) -> (&str, &str) {
     let meta = &pod.metadata;
     (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
+}
+
+/// A pod as `namespace/name`.
+pub(crate) fn label(pod: &Pod) -> String {
+    let (namespace, name) = key(pod);
+    format!("{namespace}/{name}")
 }
