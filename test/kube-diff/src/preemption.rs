@@ -134,11 +134,14 @@ fn next_pod(world: &mut World) -> Value {
         manifest["spec"]["affinity"]["nodeAffinity"] = Value::Null;
         manifest["spec"]["tolerations"] = json!([{ "operator": "Exists" }]);
     }
-    let requests = &mut manifest["spec"]["containers"][0]["resources"]["requests"];
-    requests["cpu"] = json!(format!("{}m", world.dice.between(200, 2500)));
-    if world.dice.chance(20) {
-        manifest["spec"]["containers"][0]["resources"]["limits"][GPU] = json!(world.dice.between(1, 3).to_string());
+    let mut resources = json!({ "requests": { "cpu": format!("{}m", world.dice.between(200, 2500)) } });
+    if world.dice.chance(60) {
+        resources["requests"]["memory"] = json!(format!("{}Mi", world.dice.between(100, 6000)));
     }
+    if world.dice.chance(20) {
+        resources["limits"] = json!({ GPU: world.dice.between(1, 3).to_string() });
+    }
+    manifest["spec"]["containers"][0]["resources"] = resources;
     let classes = ["low", "usual", "middle", "middle", "high"];
     manifest["spec"]["priorityClassName"] = json!(world.dice.pick(&classes));
     manifest
