@@ -56,6 +56,7 @@ impl Action for ScheduleOne {
         }
         take_back(session);
         for _ in 0..ATTEMPTS {
+            activate(session);
             let next = session.with_queue(|queue, _, cluster| queue.pop(cluster)).flatten();
             let Some(task) = next else { return };
             self.attempt(session, task);
@@ -85,6 +86,8 @@ impl ScheduleOne {
                     None => Refused::By(refusals.plugins.clone()),
                 };
                 session.explain_task(task, Reason::Unschedulable { refusals: Box::new(refusals), post_filter: said });
+                session.end_waits();
+                take_back(session);
                 put_back(session, task, refused);
                 if let Some((node, victims)) = preemption {
                     preempt(session, task, node, &victims);
@@ -199,6 +202,13 @@ fn preempt(session: &mut Session<'_>, task: TaskId, node: NodeId, victims: &[Tas
     }
     take_back(session);
     session.nominate(task, node);
+}
+
+/// Lets those in that plugins want to be tried soon.
+fn activate(session: &mut Session<'_>) {
+    for task in session.take_activated() {
+        session.with_queue(|queue, plugins, cluster| queue.activate_waiting(plugins, cluster, task));
+    }
 }
 
 /// Puts what Permit sent back into the queue.

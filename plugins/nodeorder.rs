@@ -51,7 +51,7 @@ pub fn build(entry: &PluginEntry) -> Box<dyn SessionPlugin> {
             // Volcano hands no arguments to it, so what existing pods require of new ones scores nothing.
             (weight("podaffinity.weight", 2), || Box::new(InterPodAffinity::in_a_session(0))),
             (weight("podtopologyspread.weight", 2), || Box::new(PodTopologySpread::in_a_session())),
-            (weight("nodeaffinity.weight", 2), || Box::new(NodeAffinity)),
+            (weight("nodeaffinity.weight", 2), || Box::new(NodeAffinity::default())),
             (weight("tainttoleration.weight", 3), || Box::new(TaintToleration)),
         ],
     })

@@ -82,7 +82,7 @@ impl SessionPlugin for Predicates {
     fn node_plugins(&self) -> Vec<ProfileEntry> {
         let mut filters: Vec<Box<dyn NodePlugin>> = vec![Box::new(NodeUnschedulable), Box::new(NodeName)];
         if self.node_affinity {
-            filters.push(Box::new(NodeAffinity));
+            filters.push(Box::new(NodeAffinity::default()));
         }
         if self.taints {
             filters.push(Box::new(TaintToleration));

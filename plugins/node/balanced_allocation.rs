@@ -3,7 +3,9 @@
 //! With `s` = 100 times (1 - standard deviation of the used fractions), cut to a whole number, the score is
 //! `50 + (50 + s with the pod - s without it) / 2`: 75 for a pod that changes nothing.
 
-use krafla_framework::{CycleState, NodePlugin, PreScore, Scope};
+use krafla_framework::conf::plugin_args::read;
+use krafla_framework::registry::ArgumentProblem;
+use krafla_framework::{CycleState, NodePlugin, PreScore, Scope, Value};
 use krafla_model::resources::ratio;
 use krafla_model::{ClusterState, Name, Node, NodeId, Resources, TaskId};
 use smallvec::SmallVec;
@@ -17,6 +19,14 @@ impl NodeResourcesBalancedAllocation {
     /// Balances these resources.
     pub fn new(resources: &[&str]) -> Self {
         Self { resources: resources.iter().map(|name| Name::from(*name)).collect() }
+    }
+
+    /// From `NodeResourcesBalancedAllocationArgs`.
+    pub fn from_args(args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
+        read(args, &["resources"], |args| {
+            let resources = args.weighted_resources("resources", 1..=1, &[("cpu", 1), ("memory", 1)]);
+            Self { resources: resources.iter().map(|(name, _)| Name::from(name.as_str())).collect() }
+        })
     }
 
     fn evenness(&self, cluster: &ClusterState, node: &Node, request: &Resources, with_pod: bool) -> i64 {

@@ -61,6 +61,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_size_is_spread_with_kubernetes_roundings() {
+        assert_eq!(spread_size(300, 2, 3), 200);
+        assert_eq!(spread_size(49, 1, 49), 0, "1/49 is a little less than that");
+        assert_eq!(spread_size(7, 0, 0), 0);
+    }
+
+    #[test]
     fn the_worked_example_of_three_nodes() {
         // Containers of 500 MiB and 50 MiB; B holds the first, C both, A neither. Two of three nodes hold the first.
         let mb = 1 << 20;

@@ -1,7 +1,9 @@
 //! Node-level plugins of the Scheduling Framework, each with Kubernetes' formula, in integers where Kubernetes has
 //! integers.
 
+mod arguments;
 mod balanced_allocation;
+mod coscheduling;
 mod default_binder;
 mod default_preemption;
 mod domains;
@@ -17,10 +19,12 @@ mod priority_sort;
 mod scheduling_gates;
 mod taint_toleration;
 
-use krafla_framework::NodePlugin;
-use krafla_framework::registry::{Build, NodePluginBuilder, NodePluginInfo};
+use krafla_framework::conf::kube::args::DefaultPreemptionArgs;
+use krafla_framework::registry::{ArgumentProblem, Build, NodePluginBuilder, NodePluginInfo};
+use krafla_framework::{NodePlugin, Value};
 
 pub use balanced_allocation::NodeResourcesBalancedAllocation;
+pub use coscheduling::Coscheduling;
 pub use default_binder::DefaultBinder;
 pub use default_preemption::DefaultPreemption;
 pub use image_locality::ImageLocality;
@@ -37,53 +41,96 @@ pub use taint_toleration::TaintToleration;
 
 /// Every plugin of this folder that a profile may name; those of the default profile in its order.
 pub fn all() -> Vec<NodePluginBuilder> {
-    use krafla_framework::ExtensionPoint::{Bind, PostFilter, PreEnqueue, QueueSort};
+    use krafla_framework::ExtensionPoint::{Bind, Permit, PostFilter, PreEnqueue, QueueSort, Reserve};
     use krafla_framework::ExtensionPoint::{Filter, PreFilter, PreScore, Score};
-    let plain = |name, about, points, default_weight, make: fn() -> Box<dyn NodePlugin>| NodePluginBuilder {
+    let builder = |name, about, points, default_weight, build: Build| NodePluginBuilder {
         info: NodePluginInfo { name, about, points, default_weight },
-        build: Build::Plain(make),
+        build,
     };
+    let plain = |make: fn() -> Box<dyn NodePlugin>| Build::Plain(make);
+    let legacy = |name, about, make: Make| builder(name, about, &[Score], None, Build::From(make));
     vec![
-        plain("SchedulingGates", "pods with gates stay out", &[PreEnqueue], Some(0), || Box::new(SchedulingGates)),
-        plain("PrioritySort", "the more important first", &[QueueSort], Some(0), || Box::new(PrioritySort)),
-        plain("NodeUnschedulable", "cordoned nodes", &[Filter], Some(0), || Box::new(NodeUnschedulable)),
-        plain("NodeName", "`spec.nodeName`", &[Filter], Some(0), || Box::new(NodeName)),
-        plain("TaintToleration", "taints", &[Filter, PreScore, Score], Some(3), || Box::new(TaintToleration)),
-        plain(
+        builder(
+            "SchedulingGates",
+            "pods with gates stay out",
+            &[PreEnqueue],
+            Some(0),
+            plain(|| Box::new(SchedulingGates)),
+        ),
+        builder("PrioritySort", "the more important first", &[QueueSort], Some(0), plain(|| Box::new(PrioritySort))),
+        builder("NodeUnschedulable", "cordoned nodes", &[Filter], Some(0), plain(|| Box::new(NodeUnschedulable))),
+        builder("NodeName", "`spec.nodeName`", &[Filter], Some(0), plain(|| Box::new(NodeName))),
+        builder("TaintToleration", "taints", &[Filter, PreScore, Score], Some(3), plain(|| Box::new(TaintToleration))),
+        builder(
             "NodeAffinity",
             "node selector and node affinity",
             &[PreFilter, Filter, PreScore, Score],
             Some(2),
-            || Box::new(NodeAffinity),
+            Build::From(|args| Ok(Box::new(NodeAffinity::from_args(args)?))),
         ),
-        plain("NodePorts", "host ports", &[PreFilter, Filter], Some(0), || Box::new(NodePorts)),
-        plain(
+        builder("NodePorts", "host ports", &[PreFilter, Filter], Some(0), plain(|| Box::new(NodePorts))),
+        builder(
             "NodeResourcesFit",
             "room; emptier or fuller nodes",
             &[PreFilter, Filter, PreScore, Score],
             Some(1),
-            || Box::new(NodeResourcesFit::new(Strategy::LeastAllocated, &[("cpu", 1), ("memory", 1)])),
+            Build::From(|args| Ok(Box::new(NodeResourcesFit::from_args(args)?))),
         ),
-        plain("PodTopologySpread", "even spread over domains", &[PreFilter, Filter, PreScore, Score], Some(2), || {
-            Box::new(PodTopologySpread { defaults: Defaults::System, promises_reach_domains: false })
+        builder(
+            "PodTopologySpread",
+            "even spread over domains",
+            &[PreFilter, Filter, PreScore, Score],
+            Some(2),
+            Build::From(|args| Ok(Box::new(PodTopologySpread::from_args(args)?))),
+        ),
+        builder(
+            "InterPodAffinity",
+            "affinity between pods",
+            &[PreFilter, Filter, PreScore, Score],
+            Some(2),
+            Build::From(|args| Ok(Box::new(InterPodAffinity::from_args(args)?))),
+        ),
+        builder(
+            "DefaultPreemption",
+            "room of the less important",
+            &[PostFilter],
+            Some(0),
+            // Every node is tried, so the least number of them that the arguments ask for is always reached.
+            Build::From(|args| DefaultPreemptionArgs::read(args).map(|_| Box::new(DefaultPreemption) as _)),
+        ),
+        builder(
+            "NodeResourcesBalancedAllocation",
+            "even use of resources",
+            &[PreScore, Score],
+            Some(1),
+            Build::From(|args| Ok(Box::new(NodeResourcesBalancedAllocation::from_args(args)?))),
+        ),
+        builder("ImageLocality", "nodes that have the images", &[Score], Some(1), plain(|| Box::new(ImageLocality))),
+        legacy("NodeResourcesLeastAllocated", "emptier nodes; a name of older versions", |args| {
+            Ok(Box::new(NodeResourcesFit::legacy("NodeResourcesLeastAllocated", args)?))
         }),
-        plain("InterPodAffinity", "affinity between pods", &[PreFilter, Filter, PreScore, Score], Some(2), || {
-            Box::new(InterPodAffinity {
-                hard_pod_affinity_weight: 1,
-                ignore_preferred_terms_of_existing_pods: false,
-                promises_reach_domains: false,
-            })
+        legacy("NodeResourcesMostAllocated", "fuller nodes; a name of older versions", |args| {
+            Ok(Box::new(NodeResourcesFit::legacy("NodeResourcesMostAllocated", args)?))
         }),
-        plain("DefaultPreemption", "room of the less important", &[PostFilter], Some(0), || {
-            Box::new(DefaultPreemption)
+        legacy("RequestedToCapacityRatio", "nodes by utilisation; a name of older versions", |args| {
+            Ok(Box::new(NodeResourcesFit::legacy("RequestedToCapacityRatio", args)?))
         }),
-        plain("NodeResourcesBalancedAllocation", "even use of resources", &[PreScore, Score], Some(1), || {
-            Box::new(NodeResourcesBalancedAllocation::new(&["cpu", "memory"]))
-        }),
-        plain("ImageLocality", "nodes that have the images", &[Score], Some(1), || Box::new(ImageLocality)),
-        plain("DefaultBinder", "the bind", &[Bind], Some(0), || Box::new(DefaultBinder)),
+        builder(
+            Coscheduling::NAME,
+            "gangs at Permit",
+            &[QueueSort, PreFilter, PostFilter, Reserve, Permit],
+            None,
+            Build::From(|args| Ok(Box::new(Coscheduling::from_args(args)?))),
+        ),
+        builder("DefaultBinder", "the bind", &[Bind], Some(0), plain(|| Box::new(DefaultBinder))),
     ]
 }
 
+/// Makes a plugin from its `args`.
+type Make = fn(&Value) -> Result<Box<dyn NodePlugin>, Vec<ArgumentProblem>>;
+
 /// A weight in a configuration. The upper limit keeps sums of scores exact.
 pub const WEIGHT: krafla_framework::ArgumentKind = krafla_framework::ArgumentKind::Integer { min: 0, max: 1_000_000 };
+
+#[cfg(test)]
+mod profile_tests;

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use krafla_framework::conf::plugin_args::read;
 use krafla_framework::node_plugin::default_normalize;
-use krafla_framework::{CycleState, NodePlugin, PreFilter, PreScore, Room, Scope, Verdict, Why};
+use krafla_framework::registry::ArgumentProblem;
+use krafla_framework::{CycleState, NodePlugin, PreFilter, PreScore, Room, Scope, Value, Verdict, Why};
 use krafla_model::labels::{NodeSelectorTerm, Test};
 use krafla_model::{ClusterState, Name, NodeId, NodeSpec, PodShape, TaskId};
+
+use super::arguments;
 
 /// Whether a node is one that the pod's node selector and required affinity allow.
 pub(super) fn required_matches(spec: &PodShape, node: &NodeSpec) -> bool {
@@ -15,7 +19,36 @@ pub(super) fn required_matches(spec: &PodShape, node: &NodeSpec) -> bool {
 }
 
 /// See the module.
-pub struct NodeAffinity;
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeAffinity {
+    /// What every pod of the profile requires beside its own: any of these terms.
+    pub added_required: Option<Vec<NodeSelectorTerm>>,
+    /// What every pod of the profile prefers beside its own, with weights.
+    pub added_preferred: Vec<(i32, NodeSelectorTerm)>,
+}
+
+impl NodeAffinity {
+    /// From `NodeAffinityArgs`.
+    pub fn from_args(args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
+        read(args, &["addedAffinity"], |args| {
+            let fields = [REQUIRED, PREFERRED];
+            let Some(mut added) = args.map("addedAffinity", &fields) else { return Self::default() };
+            let added_required = added.map(REQUIRED, &["nodeSelectorTerms"]).map(|mut required| {
+                let terms = arguments::node_selector_terms(&mut required, "nodeSelectorTerms");
+                if terms.is_empty() {
+                    required
+                        .problem("nodeSelectorTerms", "without terms no node would do; write `- matchExpressions: …`");
+                }
+                terms
+            });
+            let added_preferred = arguments::preferred_terms(&mut added, PREFERRED);
+            Self { added_required, added_preferred }
+        })
+    }
+}
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 impl NodePlugin for NodeAffinity {
     fn name(&self) -> &'static str {
@@ -34,7 +67,8 @@ impl NodePlugin for NodeAffinity {
     fn pre_filter(&self, cluster: &ClusterState, task: TaskId, _: &mut CycleState) -> PreFilter {
         let spec = &cluster.shape_of(task).spec;
         let Some(terms) = &spec.required_affinity else {
-            return if spec.node_selector.is_empty() { PreFilter::Skip } else { PreFilter::All };
+            let says_nothing = spec.node_selector.is_empty() && self.added_required.is_none();
+            return if says_nothing { PreFilter::Skip } else { PreFilter::All };
         };
         let mut named = BTreeSet::new();
         for term in terms {
@@ -50,20 +84,27 @@ impl NodePlugin for NodeAffinity {
     }
 
     fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {
-        if required_matches(&cluster.shape_of(task).spec, &cluster.node(node).spec) {
+        let host = &cluster.node(node).spec;
+        if let Some(added) = &self.added_required
+            && !added.iter().any(|term| term.matches(&host.name, &host.labels))
+        {
+            return Verdict::Unresolvable(Why::Says("node(s) didn't match scheduler-enforced node affinity"));
+        }
+        if required_matches(&cluster.shape_of(task).spec, host) {
             return Verdict::Fits;
         }
         Verdict::Unresolvable(Why::Says("node(s) didn't match Pod's node affinity/selector"))
     }
 
     fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], _: &mut CycleState) -> PreScore {
-        PreScore::when(!cluster.shape_of(task).spec.preferred_affinity.is_empty())
+        let prefers = !cluster.shape_of(task).spec.preferred_affinity.is_empty();
+        PreScore::when(prefers || !self.added_preferred.is_empty())
     }
 
     /// Sum of the weights of the preferred terms that match. An empty term matches every node here.
     fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> f64 {
         let node = &cluster.node(node).spec;
-        let terms = cluster.shape_of(task).spec.preferred_affinity.iter();
+        let terms = cluster.shape_of(task).spec.preferred_affinity.iter().chain(&self.added_preferred);
         let matching = terms.filter(|(_, term)| term.is_empty() || term.matches(&node.name, &node.labels));
         f64::from(matching.map(|(weight, _)| *weight).sum::<i32>())
     }

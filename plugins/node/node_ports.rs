@@ -1,7 +1,7 @@
 //! `NodePorts`: two pods cannot have one port on one address of a node.
 
 use krafla_framework::{CycleState, NodePlugin, PreFilter, Room, Scope, Verdict, Why};
-use krafla_model::{ClusterState, NodeId, TaskId};
+use krafla_model::{ClusterState, NodeId, TaskId, TaskStatus};
 
 use super::domains::promised;
 
@@ -21,9 +21,11 @@ impl NodePlugin for NodePorts {
         if cluster.shape_of(task).spec.host_ports.is_empty() { PreFilter::Skip } else { PreFilter::All }
     }
 
-    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, when: Room, _: &CycleState) -> Verdict {
         let wanted = &cluster.shape_of(task).spec.host_ports;
-        let taken = cluster.node(node).books().ports.iter().map(|(port, _)| port);
+        let leaves = |task: TaskId| cluster.task(task).status() == TaskStatus::Releasing;
+        let taken = cluster.node(node).books().ports.iter();
+        let taken = taken.filter(|(_, task)| when == Room::Now || !leaves(*task)).map(|(port, _)| port);
         // Who was promised room there will want its ports too.
         let promised = promised(cluster, node).filter(|other| *other != task);
         let mut taken = taken.chain(promised.flat_map(|other| &cluster.shape_of(other).spec.host_ports));
@@ -31,5 +33,40 @@ impl NodePlugin for NodePorts {
             return Verdict::Unschedulable(Why::Says("node(s) didn't have free ports for the requested pod ports"));
         }
         Verdict::Fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use krafla_model::PodSpec;
+    use krafla_model::pod::HostPort;
+    use krafla_testkit::{JobScene, Scene};
+
+    use crate::testing::run_one_by_one;
+
+    fn web(job: JobScene, priority: i32) -> JobScene {
+        let port = HostPort { ip: "".into(), protocol: "TCP".into(), port: 80 };
+        job.shape(|shape| shape.host_ports = vec![port]).each(move |pod: &mut PodSpec| pod.priority = priority)
+    }
+
+    #[test]
+    fn an_eviction_frees_ports() {
+        let scene = Scene::new()
+            .node("n", "4c")
+            .job("a", |job| web(job.running(1, "1c", "n"), 1))
+            .job("p", |job| web(job.pending(1, "1c"), 100));
+        assert_eq!(run_one_by_one(&scene).evictions, ["a-0"]);
+    }
+
+    #[test]
+    fn who_was_nominated_will_want_its_ports() {
+        for (priority, binds) in [(0, &[][..]), (100, &["p-0 -> n"][..])] {
+            let nominated = |pod: &mut PodSpec| pod.nominated = Some("n".into());
+            let scene = Scene::new()
+                .node("n", "4c")
+                .job("a", |job| web(job.selects("no", "where").pending(1, "1c"), 50).each(nominated))
+                .job("p", |job| web(job.pending(1, "1c"), priority));
+            assert_eq!(run_one_by_one(&scene).binds, binds, "priority {priority}");
+        }
     }
 }

@@ -4,8 +4,12 @@
 //! Reckoned as kube-scheduler does: in whole numbers, on requests in which a container without CPU or memory counts as
 //! 100 milli-CPU and 200 MiB.
 
-use krafla_framework::{CycleState, NodePlugin, Scope};
+use krafla_framework::conf::plugin_args::{PluginArgs, read};
+use krafla_framework::registry::ArgumentProblem;
+use krafla_framework::{CycleState, NodePlugin, Scope, Value};
 use krafla_model::{ClusterState, Name, NodeId, ResourceId, TaskId};
+
+use super::arguments;
 
 /// What makes a node good.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +22,13 @@ pub enum Strategy {
     RequestedToCapacityRatio(Vec<(i64, i64)>),
 }
 
+/// What the strategies look at if nothing is said.
+const NATURAL: &[(&str, i64)] = &[("cpu", 1), ("memory", 1)];
+const NO_SHAPE: &str = "the strategy needs a `shape`; write at least one `- {utilization: …, score: …}`";
+
 /// See the module.
 pub struct NodeResourcesFit {
+    name: &'static str,
     strategy: Strategy,
     resources: Vec<(Name, i64)>,
 }
@@ -28,7 +37,68 @@ impl NodeResourcesFit {
     /// Scores by `strategy` over these resources with their weights.
     pub fn new(strategy: Strategy, resources: &[(&str, i64)]) -> Self {
         let resources = resources.iter().map(|(name, weight)| (Name::from(*name), *weight)).collect();
-        Self { strategy, resources }
+        Self { name: "NodeResourcesFit", strategy, resources }
+    }
+
+    /// From `NodeResourcesFitArgs`.
+    pub fn from_args(args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
+        read(args, &["ignoredResources", "ignoredResourceGroups", "scoringStrategy"], |args| {
+            for (path, name) in args.texts("ignoredResources") {
+                if !arguments::is_label_key(name) {
+                    args.problem_at(path, format!("`{name}` is not the name of a resource; write for example `a.b/c`"));
+                }
+            }
+            for (path, group) in args.texts("ignoredResourceGroups") {
+                if group.is_empty() || group.contains('/') {
+                    let message = format!("`{group}` is not a group; write what stands before the `/` of a resource");
+                    args.problem_at(path, message);
+                }
+            }
+            match args.map("scoringStrategy", &["type", "resources", "requestedToCapacityRatio"]) {
+                Some(mut strategy) => Self::of_strategy(&mut strategy),
+                None => Self::new(Strategy::LeastAllocated, NATURAL),
+            }
+        })
+    }
+
+    fn of_strategy(args: &mut PluginArgs<'_, '_>) -> Self {
+        let words = [("LeastAllocated", 0), ("MostAllocated", 1), ("RequestedToCapacityRatio", 2)];
+        if args.get("type").is_none() {
+            args.problem("type", "a strategy needs a `type`; write for example `type: LeastAllocated`");
+        }
+        let strategy = match args.one_of("type", &words, 0) {
+            0 => Strategy::LeastAllocated,
+            1 => Strategy::MostAllocated,
+            _ => {
+                let shape = args.map("requestedToCapacityRatio", &["shape"]).map(|mut args| args.shape("shape"));
+                Strategy::RequestedToCapacityRatio(shape.unwrap_or_default())
+            }
+        };
+        if strategy == Strategy::RequestedToCapacityRatio(Vec::new()) {
+            args.problem("requestedToCapacityRatio", NO_SHAPE);
+        }
+        Self::over(strategy, &args.weighted_resources("resources", 1..=100, NATURAL))
+    }
+
+    fn over(strategy: Strategy, resources: &[(String, i64)]) -> Self {
+        let resources: Vec<_> = resources.iter().map(|(name, weight)| (name.as_str(), *weight)).collect();
+        Self::new(strategy, &resources)
+    }
+
+    /// The score that older versions had as a plugin of its own, from its `args`.
+    pub fn legacy(name: &'static str, args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
+        let fields: &[&str] = if name == "RequestedToCapacityRatio" { &["shape", "resources"] } else { &["resources"] };
+        read(args, fields, |args| {
+            let strategy = match name {
+                "NodeResourcesLeastAllocated" => Strategy::LeastAllocated,
+                "NodeResourcesMostAllocated" => Strategy::MostAllocated,
+                _ => Strategy::RequestedToCapacityRatio(args.shape("shape")),
+            };
+            if strategy == Strategy::RequestedToCapacityRatio(Vec::new()) {
+                args.problem("shape", NO_SHAPE);
+            }
+            Self { name, ..Self::over(strategy, &args.weighted_resources("resources", 1..=100, NATURAL)) }
+        })
     }
 
     /// Score of one resource, 0 to 100.
@@ -46,7 +116,7 @@ impl NodeResourcesFit {
 
 impl NodePlugin for NodeResourcesFit {
     fn name(&self) -> &'static str {
-        "NodeResourcesFit"
+        self.name
     }
 
     fn score_scope(&self) -> Option<Scope> {

@@ -7,7 +7,9 @@ mod score;
 
 use std::collections::BTreeMap;
 
-use krafla_framework::{CycleState, NodePlugin, PreFilter, PreScore, Room, Scope, Verdict, Why};
+use krafla_framework::conf::plugin_args::read;
+use krafla_framework::registry::ArgumentProblem;
+use krafla_framework::{CycleState, NodePlugin, PreFilter, PreScore, Room, Scope, Value, Verdict, Why};
 use krafla_model::pod_affinity::PodTerm;
 use krafla_model::{ClusterState, NodeId, PodShape, ShapeId, TaskId, TaskStatus};
 
@@ -157,6 +159,15 @@ impl InterPodAffinity {
     /// As in Volcano's sessions, where promises are made for whole jobs.
     pub fn in_a_session(hard_pod_affinity_weight: i32) -> Self {
         Self { hard_pod_affinity_weight, ignore_preferred_terms_of_existing_pods: false, promises_reach_domains: true }
+    }
+
+    /// From `InterPodAffinityArgs`.
+    pub fn from_args(args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
+        read(args, &["hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"], |args| Self {
+            hard_pod_affinity_weight: i32::try_from(args.integer("hardPodAffinityWeight", 0..=100, 1)).unwrap_or(1),
+            ignore_preferred_terms_of_existing_pods: args.bool("ignorePreferredTermsOfExistingPods", false),
+            promises_reach_domains: false,
+        })
     }
 
     /// Pods that must be away from the task.

@@ -2,6 +2,7 @@
 //!
 //! Constraints that must hold are counted in PreFilter, once for a pod; the others, which rank nodes, in PreScore.
 
+mod args;
 mod filter;
 mod score;
 

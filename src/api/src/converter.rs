@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use krafla_model::labels::Labels;
 use krafla_model::name::NamePool;
 use krafla_model::{Event, Name, PodShape, Problem, Time};
 
 use crate::object::Object;
 use crate::report::{Report, namespace_of};
+use crate::selectors;
 
 /// Turns Kubernetes objects into events of the model. It keeps one copy of each name and of each pod signature, so that
 /// a thousand pods of one template hold one.
@@ -21,12 +23,25 @@ pub struct Converter {
     shapes: ShapePool,
     told: BTreeSet<String>,
     made_at: Option<Time>,
+    kept_annotations: Vec<&'static str>,
 }
 
 impl Converter {
     /// A converter that believes the timestamps of objects; one without counts as made at 0.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// From now on these annotations of pods are kept, for plugins that read them.
+    pub fn keep_annotations(&mut self, keys: &[&'static str]) {
+        self.kept_annotations = keys.to_vec();
+    }
+
+    /// Those annotations of an object that are kept.
+    pub(crate) fn annotations(&mut self, meta: &ObjectMeta) -> Labels {
+        let kept = &self.kept_annotations;
+        let wanted = meta.annotations.iter().flatten().filter(|(key, _)| kept.contains(&key.as_str()));
+        selectors::labels(wanted, &mut self.names)
     }
 
     /// From now on objects count as made at `time`, whatever timestamp they carry: a simulation has its own clock.

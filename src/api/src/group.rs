@@ -58,6 +58,8 @@ impl Converter {
             _ => JobPhase::Pending,
         };
         let read = self.read_group(&group.metadata, &fields, phase, &mut report);
+        let timeout_ms = spec.schedule_timeout_seconds.filter(|seconds| *seconds > 0).map(|seconds| seconds * 1_000);
+        let read = read.map(|read| PodGroupSpec { schedule_timeout_ms: timeout_ms, ..read });
         (read, report.into_problems())
     }
 
@@ -185,6 +187,7 @@ impl Converter {
             weight: weight(meta, report),
             preemptable: preemptable(meta, report),
             estimate_ms: estimate_ms(meta, report),
+            schedule_timeout_ms: None,
             stays: stays(meta, report),
         })
     }

@@ -137,6 +137,7 @@ impl Converter {
         let neighbours = neighbours(spec, meta, &mut self.names, report);
         let neighbours = if placed { neighbours.unwrap_or_default() } else { neighbours? };
         let may_be_evicted = preemptable(meta, report);
+        let annotations = self.annotations(meta);
         let names = &mut self.names;
         let of_template = |key: &str| !keys::INDEX_LABELS.contains(&key);
         let containers = || spec.init_containers.iter().flatten().chain(&spec.containers);
@@ -146,6 +147,7 @@ impl Converter {
             namespace,
             scheduler_name: names.intern(spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER)),
             labels: selectors::labels(meta.labels.iter().flatten().filter(|(key, _)| of_template(key)), names),
+            annotations,
             request,
             scored_request,
             role: names.intern(annotation_or_label(meta, keys::TASK_SPEC).unwrap_or_default()),

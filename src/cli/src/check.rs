@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use krafla_framework::Catalogue;
 use krafla_framework::conf::compile::compile;
 use krafla_framework::conf::problem::Severity;
 
@@ -15,7 +16,8 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// Check configuration files and print what they come to.
 ///
-/// Takes Volcano's `scheduler.conf` as it is, bare or in the ConfigMap that wraps it. Each problem is shown in its
+/// Takes Volcano's `scheduler.conf` and a KubeSchedulerConfiguration as they are, bare or in the ConfigMap that wraps
+/// them. Each problem is shown in its
 /// place, on standard error; the effective configuration goes to standard output. Exits 0 if there are at most warnings,
 /// 1 if a file is refused, 2 if one cannot be read.
 #[derive(Args)]
@@ -29,10 +31,13 @@ pub(crate) struct Arguments {
     /// Print problems only, not the effective configuration.
     #[arg(short, long)]
     quiet: bool,
+    /// Refuse names in a KubeSchedulerConfiguration that kube-scheduler would refuse, instead of taking them as aliases.
+    #[arg(long)]
+    strict_upstream_config: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let catalogue = registry().catalogue();
+    let catalogue = Catalogue { strict_upstream: arguments.strict_upstream_config, ..registry().catalogue() };
     let (mut refused, mut unread) = (false, false);
     for file in &arguments.files {
         let name = file.display().to_string();

@@ -1,12 +1,26 @@
-//! What this build has. A crate with plugins of its own adds them here and calls the same commands.
+//! What this build has. A crate with plugins of its own adds them through [`main_with`](crate::main_with).
+
+use std::sync::OnceLock;
 
 use krafla_framework::Registry;
 
-/// The actions and plugins of this build.
+static EXTENSION: OnceLock<fn(&mut Registry)> = OnceLock::new();
+
+/// From now on the registry has what `extend` adds. Only the first call counts.
+pub(crate) fn extend_by(extend: fn(&mut Registry)) {
+    let _ = EXTENSION.set(extend);
+}
+
+/// The actions and plugins of this build, and those that were added.
 pub(crate) fn registry() -> Registry {
-    Registry {
+    let mut registry = Registry {
         actions: krafla_actions::all(),
         plugins: krafla_plugins::all(),
         node_plugins: krafla_plugins::node::all(),
+        ..Registry::default()
+    };
+    if let Some(extend) = EXTENSION.get() {
+        extend(&mut registry);
     }
+    registry
 }

@@ -11,6 +11,7 @@ use clap::Args;
 use krafla_api::parse_duration;
 use krafla_cluster::{Access, Election, Metrics, Scope, Selection, Settings};
 use krafla_engine::Options;
+use krafla_framework::Registry;
 use krafla_framework::conf::compile::compile;
 use krafla_framework::conf::policy::DEFAULT_PROFILE;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -87,9 +88,13 @@ flags! {
     #[arg(long, value_name = "NAME")]
     #[serde(deserialize_with = "list")]
     scheduler_name: Vec<String>,
-    /// Configuration in Volcano's form; read again when it changes. Without it the built-in one is in force.
+    /// Configuration in Volcano's form, or a KubeSchedulerConfiguration; read again when it changes. Without it the
+    /// built-in one is in force.
     #[arg(long, value_name = "FILE")]
     scheduler_conf: PathBuf,
+    /// Refuse names in a KubeSchedulerConfiguration that kube-scheduler would refuse, instead of taking them as aliases.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    strict_upstream_config: bool,
     /// Schedule pods one by one by their profile, as kube-scheduler does, without PodGroups and queues.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     profile_only: bool,
@@ -269,7 +274,8 @@ pub(crate) fn run(arguments: &Arguments, logging: &Logging) -> anyhow::Result<Ex
     runtime.block_on(async {
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(stop_on_signal(stop)?);
-        krafla_cluster::run(settings, registry(), None, stopped).await?;
+        let strict_upstream = flags.strict_upstream_config.unwrap_or(false);
+        krafla_cluster::run(settings, Registry { strict_upstream, ..registry() }, None, stopped).await?;
         console::say("stopped; everything that was on its way is done");
         Ok(ExitCode::SUCCESS)
     })
@@ -308,6 +314,7 @@ fn settings_of(flags: &Flags, logging: &Logging, metrics: Metrics) -> anyhow::Re
             node_labels: node_labels(flags.node_selector.as_deref().unwrap_or_default())?,
             ignore_priority_classes: !flags.priority_class.unwrap_or(true),
             profile_only,
+            pod_annotations: Vec::new(),
             default_queue: flags.default_queue.clone().unwrap_or_else(|| "default".to_owned()),
         },
         configuration,

@@ -74,7 +74,8 @@ pub(crate) struct Arguments {
     /// Record everything that the scheduler is told and decides, for `krafla replay`.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Columns to derive where a trace lacks them: gangs, priorities, tenants=N, cpu-per-gpu=N, memory-per-gpu=16Gi;
+    /// Columns to derive where a trace lacks them: gangs, priorities, deserved, tenants=N, cpu-per-gpu=N,
+    /// memory-per-gpu=16Gi;
     /// commas between.
     #[arg(long, value_name = "LIST")]
     derive: Option<String>,
@@ -251,6 +252,7 @@ fn derive(list: &str) -> anyhow::Result<Derive> {
         match key {
             "gangs" => derive.gangs = true,
             "priorities" => derive.priorities = true,
+            "deserved" => derive.deserved = true,
             "tenants" => {
                 derive.tenants =
                     Some(value.parse().map_err(|_| anyhow!("{}: write a number, as in tenants=8", what()))?);
@@ -258,7 +260,7 @@ fn derive(list: &str) -> anyhow::Result<Derive> {
             "cpu-per-gpu" => derive.cpu_per_gpu = Some(parse(value, Unit::Milli).with_context(what)?),
             "memory-per-gpu" => derive.memory_per_gpu = Some(parse(value, Unit::One).with_context(what)?),
             _ => bail!(
-                "--derive {key}: there is no such column; use gangs, priorities, tenants=N, cpu-per-gpu=N or memory-per-gpu=16Gi"
+                "--derive {key}: there is no such column; use gangs, priorities, deserved, tenants=N, cpu-per-gpu=N or memory-per-gpu=16Gi"
             ),
         }
     }

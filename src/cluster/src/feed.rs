@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
-use krafla_api::{Converter, Object, group_of, implicit_group_name, keys, label_gang};
+use krafla_api::{Converter, Object, group_of, implicit_group_name, keys, label_gang, label_gang_group};
 use krafla_engine::Input;
 use krafla_model::pod_affinity::Workload;
 use krafla_model::{Event, Name, Problem};
@@ -35,6 +35,8 @@ pub struct Scope {
     pub default_queue: String,
     /// Whether pods are scheduled one by one, without PodGroups and queues.
     pub profile_only: bool,
+    /// Annotations of pods that plugins read.
+    pub pod_annotations: Vec<&'static str>,
 }
 
 /// A pod in a group that is made for it.
@@ -57,6 +59,8 @@ pub(crate) struct Feed {
     awaited: BTreeSet<Kind>,
     /// Pods in groups that are made for them, by UID: when the last one goes, so does the group.
     members: BTreeMap<String, Member>,
+    /// Gangs by labels alone, with the UIDs of their pods; only where pods are scheduled one by one.
+    label_gangs: BTreeMap<(Name, Name), BTreeSet<String>>,
 }
 
 impl Feed {
@@ -69,6 +73,8 @@ impl Feed {
         statuses: Statuses,
         placing: Placing,
     ) -> Self {
+        let mut converter = Converter::new();
+        converter.keep_annotations(&scope.pod_annotations);
         let awaited = Kind::watched(scope.profile_only).collect();
         Self {
             placing,
@@ -78,9 +84,10 @@ impl Feed {
             controllers,
             events,
             statuses,
-            converter: Converter::new(),
+            converter,
             awaited,
             members: BTreeMap::new(),
+            label_gangs: BTreeMap::new(),
         }
     }
 
@@ -186,10 +193,42 @@ impl Feed {
         if !ours && !placed {
             return;
         }
-        if ours && !self.scope.profile_only {
+        if ours && self.scope.profile_only {
+            self.join_label_gang(&pod).await;
+        } else if ours {
             self.find_group(&mut pod, placed);
         }
         self.object(Kind::Pod, &Object::Pod(Box::new(pod))).await;
+    }
+
+    /// A gang by labels alone has no object: the scheduler itself is told of one, for as long as it has pods.
+    async fn join_label_gang(&mut self, pod: &Pod) {
+        let Some((name, min)) = label_gang(pod) else { return };
+        let (Some(uid), Some(namespace)) = (pod.metadata.uid.clone(), pod.metadata.namespace.clone()) else { return };
+        let key = (Name::from(&*namespace), Name::from(name));
+        let gang = self.label_gangs.entry(key).or_default();
+        let is_new = gang.is_empty();
+        gang.insert(uid);
+        if is_new {
+            let (group, _) = self.converter.pod_group(&label_gang_group(pod, name, min));
+            if let Some(group) = group {
+                self.tell(Event::PodGroup(group)).await;
+            }
+        }
+    }
+
+    /// The pod may have been the last of a gang by labels alone.
+    async fn leave_label_gang(&mut self, uid: &str) {
+        let Some(key) = self.label_gangs.iter().find(|(_, pods)| pods.contains(uid)).map(|(key, _)| key.clone()) else {
+            return;
+        };
+        let pods = self.label_gangs.entry(key.clone()).or_default();
+        pods.remove(uid);
+        if pods.is_empty() {
+            self.label_gangs.remove(&key);
+            let (namespace, name) = key;
+            self.tell(Event::PodGroupGone { namespace, name }).await;
+        }
     }
 
     /// Links a pod that names no PodGroup to the one that is made for it, and has that made.
@@ -223,6 +262,9 @@ impl Feed {
     }
 
     async fn gone(&mut self, kind: Kind, identity: Identity) {
+        if kind == Kind::Pod && !self.label_gangs.is_empty() {
+            self.leave_label_gang(&identity.uid).await;
+        }
         let name = Name::from(&*identity.name);
         let key = || (Name::from(&*identity.namespace), Name::from(&*identity.name));
         let event = match kind {

@@ -175,13 +175,19 @@ pub async fn run(
         _ if settings.scope.profile_only => "default-scheduler".to_owned(),
         _ => "volcano".to_owned(),
     };
-    let role = Role { component, scheduler: itself(&settings), binds_at_once: settings.binds_at_once };
+    let role = Role {
+        component,
+        scheduler: itself(&settings),
+        binds_at_once: settings.binds_at_once,
+        binding_plugins: registry.binding_plugins.clone(),
+    };
     let outcomes = Outcomes(mailbox.clone());
     let performer = Performer::start(&clients, &directory, &outcomes, &metrics, role, &leads_seen);
     let (controllers, _) = Controllers::start(&clients, performer.events(), &settings.controllers, leads_seen.clone());
     let watched: Vec<Kind> = Kind::watched(settings.scope.profile_only).collect();
+    let scope = Scope { pod_annotations: registry.pod_annotations.clone(), ..settings.scope };
     let feed = Feed::new(
-        settings.scope,
+        scope,
         mailbox.clone(),
         directory,
         controllers,

@@ -78,14 +78,14 @@ impl Kind {
         Self::Command,
     ];
 
-    /// The kinds that a scheduler watches: all of them, or without PodGroups and queues those of Kubernetes itself.
+    /// The kinds that a scheduler watches: all of them, or without Volcano's PodGroups and queues the others.
     pub(crate) fn watched(profile_only: bool) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |kind| !profile_only || !kind.is_of_groups())
     }
 
-    /// Whether it is about PodGroups and queues.
+    /// Whether it is about Volcano's PodGroups and queues.
     const fn is_of_groups(self) -> bool {
-        matches!(self, Self::Queue | Self::PodGroup | Self::CoschedulingGroup | Self::KubernetesGroup | Self::Command)
+        matches!(self, Self::Queue | Self::PodGroup | Self::Command)
     }
 
     /// Whether the scheduler may well do without.

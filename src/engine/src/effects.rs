@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use krafla_framework::Reasons;
 use krafla_framework::conf::policy::DEFAULT_PREEMPTION;
 use krafla_framework::effect::{Decision, Effect, EvictionCertificate, PodRef, Subject, by_beneficiary};
 use krafla_framework::phase::phase_of;
 use krafla_framework::session_plugin::JobCondition;
+use krafla_framework::{PluginSet, Reasons};
 use krafla_model::ids::IdVec;
 use krafla_model::{Amounts, ClusterState, JobId, JobPhase, Name, NodeId, QueueId, Resources, TaskId, TaskStatus};
 
@@ -179,7 +179,13 @@ impl Written {
 }
 
 /// Decisions of a session as effects, in order.
-pub(crate) fn carry_out(cluster: &ClusterState, decisions: &[Decision], events: bool, effects: &mut Vec<Effect>) {
+pub(crate) fn carry_out(
+    cluster: &ClusterState,
+    plugins: &PluginSet,
+    decisions: &[Decision],
+    events: bool,
+    effects: &mut Vec<Effect>,
+) {
     for decision in decisions {
         match decision {
             Decision::Bind(task) => {
@@ -187,6 +193,7 @@ pub(crate) fn carry_out(cluster: &ClusterState, decisions: &[Decision], events: 
                     effects.push(Effect::Bind {
                         pod: PodRef::of(cluster, *task),
                         node: cluster.node(node).name().clone(),
+                        plugins: plugins.profile_for(cluster, *task).binding_plugins().to_vec(),
                     });
                 }
             }

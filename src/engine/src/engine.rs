@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use krafla_framework::effect::{Effect, Subject};
-use krafla_framework::{Decision, Reason, Reasons, Registry, Searcher, Session};
+use krafla_framework::{Decision, Policy, Reason, Reasons, Registry, Searcher, Session};
 use krafla_model::ledger::Discrepancy;
 use krafla_model::{ClusterState, Event, JobId, Name, News, Problem, TaskId, TaskStatus, Time};
 use tracing::{debug, error, info, warn};
@@ -97,6 +97,16 @@ impl Engine {
     /// An engine with Volcano's built-in configuration and an empty cluster.
     pub fn new(registry: Registry, options: Options) -> Self {
         let configuration = Configuration::builtin(&registry, options.profile_only);
+        Self::with_configuration(registry, options, configuration)
+    }
+
+    /// An engine with a policy that was made in some other way than from a text.
+    pub fn with_policy(registry: Registry, options: Options, policy: Policy) -> Self {
+        let configuration = Configuration::new(policy, &registry);
+        Self::with_configuration(registry, options, configuration)
+    }
+
+    fn with_configuration(registry: Registry, options: Options, configuration: Configuration) -> Self {
         let mut cluster = ClusterState::new();
         cluster.set_tie_seed(options.tie_seed);
         Self {
@@ -349,7 +359,8 @@ impl Engine {
         // In a place of its own: what waits must have a reason also where no action looked.
         let newly = explain::complete(&self.cluster, &mut self.reasons, &self.configuration.action_names);
         outcome.newly_waiting.extend(newly.jobs);
-        effects::carry_out(&self.cluster, &outcome.decisions, self.options.events, &mut step.effects);
+        let plugins = &self.configuration.plugins;
+        effects::carry_out(&self.cluster, plugins, &outcome.decisions, self.options.events, &mut step.effects);
         self.written.conditions(&self.cluster, outcome.conditions, self.options.events, &mut step.effects);
         self.written.statuses(&mut self.cluster, &outcome.changed, &mut step.effects);
         self.written.nominations(&self.cluster, &outcome.nominations, &mut step.effects);

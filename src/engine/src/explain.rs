@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use krafla_framework::conf::policy::SCHEDULE_ONE;
 use krafla_framework::{Reason, Reasons};
 use krafla_model::{ClusterState, JobId, QueueId, TaskId, TaskStatus};
 
@@ -20,11 +21,20 @@ pub(crate) fn complete(cluster: &ClusterState, reasons: &mut Reasons, actions: &
     let now = cluster.now();
     let mut newly = Newly::default();
     let mut ahead: BTreeMap<QueueId, usize> = BTreeMap::new();
+    let one_by_one = actions.contains(&SCHEDULE_ONE);
     for id in cluster.waiting_jobs() {
         let job = cluster.job(id);
         let counts = job.counts();
         let gated = counts.of(TaskStatus::Gated);
-        if reasons.job(id).is_none() {
+        if one_by_one {
+            // Each pod has its own reason; the first of them stands for the job.
+            let own = job.tasks().find_map(|task| reasons.own(task)).map(|standing| standing.reason.clone());
+            if let Some(reason) = own
+                && reasons.set_job(id, reason, now)
+            {
+                newly.jobs.push(id);
+            }
+        } else if reasons.job(id).is_none() {
             let queue = job.queue;
             let position = queue.map_or(0, |queue| *ahead.entry(queue).or_default());
             let valid = job.n_valid();
@@ -52,7 +62,7 @@ pub(crate) fn complete(cluster: &ClusterState, reasons: &mut Reasons, actions: &
         {
             *ahead.entry(queue).or_default() += 1;
         }
-        if gated > 0 || reasons.job(id).is_none() {
+        if gated > 0 || (reasons.job(id).is_none() && !one_by_one) {
             for task in job.tasks() {
                 explain_task(cluster, reasons, task);
             }

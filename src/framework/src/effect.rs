@@ -63,6 +63,9 @@ pub enum Effect {
         pod: PodRef,
         /// The node.
         node: Name,
+        /// Plugins that take part on the way, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        plugins: Vec<Name>,
     },
     /// Evict a pod.
     Evict {

@@ -1,9 +1,12 @@
 //! What a build has: actions and plugins by name. Others add theirs here and call the same `main`.
 
+use std::sync::Arc;
+
 use crate::action::Action;
 use crate::conf::arguments::{Arguments, Value};
 use crate::conf::catalogue::{ActionInfo, Catalogue, PluginInfo};
 use crate::conf::policy::PluginEntry;
+use crate::scheduling::binding::BindingPlugin;
 use crate::scheduling::plugin::NodePlugin;
 use crate::scheduling::point::ExtensionPoint;
 use crate::session_plugin::SessionPlugin;
@@ -38,6 +41,7 @@ pub struct NodePluginInfo {
 }
 
 /// How one node-level plugin is made.
+#[derive(Clone, Copy, Debug)]
 pub struct NodePluginBuilder {
     /// Its name and points.
     pub info: NodePluginInfo,
@@ -46,7 +50,7 @@ pub struct NodePluginBuilder {
 }
 
 /// How a node-level plugin takes its `args`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum Build {
     /// It takes none.
     Plain(fn() -> Box<dyn NodePlugin>),
@@ -60,9 +64,10 @@ impl Build {
         match self {
             Self::Plain(make) => match arguments {
                 Value::Null => Ok(make()),
-                _ => {
-                    Err(vec![ArgumentProblem { path: String::new(), message: "the plugin takes no arguments".into() }])
-                }
+                _ => Err(vec![ArgumentProblem {
+                    path: String::new(),
+                    message: "the plugin takes no arguments; take the entry out".into(),
+                }]),
             },
             Self::From(make) => make(arguments),
         }
@@ -74,7 +79,7 @@ impl Build {
 pub struct ArgumentProblem {
     /// The field's path; empty for the whole.
     pub path: String,
-    /// What is wrong with it and what it may be.
+    /// What is wrong with it; after `; ` what to write instead.
     pub message: String,
 }
 
@@ -87,6 +92,12 @@ pub struct Registry {
     pub plugins: Vec<PluginBuilder>,
     /// Node-level plugins; those with a default weight in the order of the default profile.
     pub node_plugins: Vec<NodePluginBuilder>,
+    /// What plugins do on the way to a bind; each goes with the node-level plugin of its name.
+    pub binding_plugins: Vec<Arc<dyn BindingPlugin>>,
+    /// Annotations of pods that plugins read; others are not kept.
+    pub pod_annotations: Vec<&'static str>,
+    /// Whether a KubeSchedulerConfiguration may only have names that kube-scheduler itself accepts.
+    pub strict_upstream: bool,
 }
 
 impl Registry {
@@ -95,6 +106,8 @@ impl Registry {
         Catalogue {
             actions: self.actions.iter().map(|builder| builder.info).collect(),
             plugins: self.plugins.iter().map(|builder| builder.info).collect(),
+            node_plugins: self.node_plugins.clone(),
+            strict_upstream: self.strict_upstream,
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::scheduling::post_filter::{FailedAttempt, PostFilter};
 use crate::scheduling::queue::SchedulingQueue;
 use crate::scheduling::search::{Found, Prefer, Room, SearchLimits, Searcher};
 use crate::scheduling::verdict::{Refusals, Verdict, Why};
-use crate::scheduling::waiting::Signal;
+use crate::scheduling::waiting::{GroupNote, Signal};
 use crate::session_plugin::JobCondition;
 
 /// One session. It borrows the cluster, so what it sees stands still, and opening it costs nothing.
@@ -189,7 +189,8 @@ impl<'a> Session<'a> {
 
     /// Carries out what has become of pods that waited at Permit. One that is sent back may make its plugin send back
     /// others.
-    pub(crate) fn end_waits(&mut self) {
+    pub fn end_waits(&mut self) {
+        self.remember_groups();
         while let Some((pod, signal)) = self.plugins.waiting.take_ended(self.cluster.now()) {
             match signal {
                 Signal::Allowed => {
@@ -197,6 +198,18 @@ impl<'a> Session<'a> {
                     self.decisions.push(Decision::Bind(pod.task));
                 }
                 Signal::Rejected { plugin, why } => self.send_back(pod.task, plugin, &why),
+            }
+        }
+        self.remember_groups();
+    }
+
+    fn remember_groups(&mut self) {
+        let now = self.cluster.now();
+        for note in self.plugins.waiting.take_group_notes() {
+            match note {
+                GroupNote::Failed(group) => self.cluster.set_group_failure(group, true),
+                GroupNote::Together(group) => self.cluster.set_group_failure(group, false),
+                GroupNote::Paused(group, ms) => self.cluster.pause_group(group, now + ms),
             }
         }
     }
@@ -284,6 +297,11 @@ impl<'a> Session<'a> {
         std::mem::take(&mut self.sent_back)
     }
 
+    /// Tasks that plugins want to be tried soon; each is told once.
+    pub fn take_activated(&mut self) -> Vec<TaskId> {
+        self.plugins.waiting.take_activated()
+    }
+
     /// Lets `work` on the queue of pods that are scheduled one by one; `None` if there is none.
     pub fn with_queue<T>(
         &mut self,
@@ -311,12 +329,14 @@ impl<'a> Session<'a> {
         task: TaskId,
         refusals: &Refusals,
     ) -> (Option<(NodeId, Vec<TaskId>)>, String) {
-        let profile = self.plugins.profile_for(self.cluster, task);
         let unschedulable = self.searcher.unschedulable().to_vec();
         let mut words = Vec::new();
+        let (profile, waiting) = self.plugins.profile_for_mut(self.cluster, task);
+        let profile = &*profile;
         for plugin in profile.plugins(ExtensionPoint::PostFilter) {
             let before = self.cluster.savepoint();
-            let mut attempt = FailedAttempt::new(task, &unschedulable, refusals, self.cluster, profile, self.searcher);
+            let mut attempt =
+                FailedAttempt::new(task, &unschedulable, refusals, self.cluster, profile, self.searcher, waiting);
             let answer = plugin.post_filter(&mut attempt);
             attempt.undo(before);
             match answer {

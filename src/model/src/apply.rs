@@ -25,7 +25,10 @@ impl ClusterState {
             Event::NodeGone(name) => self.remove_node(&name),
             Event::Pod(spec) => self.apply_pod(spec, &mut problems),
             Event::PodGone(uid) => self.remove_pod(&uid),
-            Event::PodGroup(spec) => self.apply_pod_group(spec, &mut problems),
+            Event::PodGroup(spec) => {
+                self.note_other(EventResource::PodGroup, ActionType::ADD.and(ActionType::UPDATE));
+                self.apply_pod_group(spec, &mut problems);
+            }
             Event::PodGroupGone { namespace, name } => self.remove_pod_group(&namespace, &name),
             Event::Queue(spec) => self.apply_queue(spec, &mut problems),
             Event::QueueGone(name) => self.remove_queue(&name, &mut problems),

@@ -14,6 +14,7 @@ use crate::node::{Node, NodeBooks, NodeSpec};
 use crate::queue::{Queue, QueueSpec, ROOT_QUEUE};
 use crate::resources::{Amounts, Limits, Resources};
 use crate::state::ClusterState;
+use crate::time::Time;
 
 impl ClusterState {
     pub(crate) fn apply_node(&mut self, spec: NodeSpec, problems: &mut Vec<Problem>) {
@@ -154,6 +155,8 @@ impl ClusterState {
                 priority,
                 phase,
                 seen,
+                failed_at: None,
+                retry_at: Time::default(),
                 ran_ms: 0,
                 unplaceable: false,
                 tasks: Default::default(),

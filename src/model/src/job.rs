@@ -79,6 +79,9 @@ pub struct PodGroupSpec {
     /// How long its user says that it runs, in milliseconds.
     #[serde(default)]
     pub estimate_ms: Option<i64>,
+    /// How long its pods wait for each other at Permit, in milliseconds (coscheduling's `scheduleTimeoutSeconds`).
+    #[serde(default)]
+    pub schedule_timeout_ms: Option<i64>,
     /// How many of its pods have to stay when some are moved out of a revocable zone.
     pub stays: Option<Aim>,
 }
@@ -104,6 +107,7 @@ impl Default for PodGroupSpec {
             weight: 1,
             preemptable: None,
             estimate_ms: None,
+            schedule_timeout_ms: None,
             stays: None,
         }
     }
@@ -161,6 +165,10 @@ pub struct Job {
     pub phase: JobPhase,
     /// When this scheduler first saw it.
     pub seen: Time,
+    /// When it last failed to get together, for who orders gangs by that; `None` if it has not, or has since.
+    pub failed_at: Option<Time>,
+    /// Until when none of its pods is to be tried.
+    pub retry_at: Time,
     /// The longest that any pod of it had run which is gone; see [`crate::service`].
     pub(crate) ran_ms: i64,
     pub(crate) unplaceable: bool,

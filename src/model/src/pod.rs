@@ -22,6 +22,8 @@ pub struct PodShape {
     pub scheduler_name: Name,
     /// Its labels.
     pub labels: Labels,
+    /// Those of its annotations that plugins read.
+    pub annotations: Labels,
     /// Its request: containers, init containers and overhead, without the pod slot.
     pub request: Amounts,
     /// Its CPU and memory as resource scores see them, in milli-CPU and bytes, where each container that names none counts

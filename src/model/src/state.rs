@@ -365,6 +365,16 @@ impl ClusterState {
         self.version += 1;
     }
 
+    /// Notes that a gang failed to get together, or that it has got together after all.
+    pub fn set_group_failure(&mut self, job: JobId, failed: bool) {
+        self.jobs[job].failed_at = failed.then_some(self.now);
+    }
+
+    /// None of a job's pods is to be tried before `retry_at`.
+    pub fn pause_group(&mut self, job: JobId, retry_at: Time) {
+        self.jobs[job].retry_at = retry_at;
+    }
+
     /// Notes whether some member that a job needs can run on no node as nodes are now. Forgotten when a node changes.
     pub fn set_unplaceable(&mut self, job: JobId, unplaceable: bool) {
         self.jobs[job].unplaceable = unplaceable;

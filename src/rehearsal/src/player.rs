@@ -134,6 +134,7 @@ fn unfit(story: &Story, plan: &Plan, rules: Rules, guest: Option<&Guest>) -> Opt
         (Deed::Fault(Fault::Restart), None) => None,
         (Deed::Fault(Fault::Restart), Some(_)) => Some("the scheduler of another cannot be restarted".to_owned()),
         (Deed::Fault(fault), _) => Some(format!("`fault: {}` needs the simulator's API server", in_words(fault))),
+        (Deed::Rollout(..), _) => Some("`rollout` needs the simulator's controller".to_owned()),
         (Deed::Configure(_), Some(_)) => Some("the configuration of another scheduler cannot be changed".to_owned()),
         (deed, Some(guest)) if guest.use_nodes && changes_nodes(*at, deed) => {
             Some("changes nodes, and --use-nodes leaves them as they are".to_owned())
@@ -498,6 +499,8 @@ impl<'a> Player<'a> {
             Deed::Evict(target) => self.evict(&target).await,
             Deed::Ungate(target) => self.ungate(&target).await,
             Deed::Configure(text) => self.configure(&text).await,
+            // Such files are skipped.
+            Deed::Rollout(..) => Ok(()),
             Deed::Fault(_) => {
                 self.stop_krafla().await;
                 self.start_krafla();

@@ -7,6 +7,7 @@ use krafla_framework::reasons::Standing;
 use krafla_model::resources::{GPU_NAME, ratio};
 use krafla_model::{Name, ResourceId, TaskStatus, Time};
 
+use crate::fairness::{self, Fairness, QueueFairness, millis};
 use crate::invariants;
 use crate::record::{JobRecord, JobState, MAX_SPANS, NodeRecord, QueueRecord, Record, Sample, Span};
 use crate::world::{Job, Observer, PodChange, World};
@@ -29,6 +30,7 @@ pub(crate) struct Recording {
     record: Record,
     /// Sums over time of each queue's share and due, in milliseconds.
     sums: BTreeMap<Name, (f64, f64, bool)>,
+    fairness: Fairness,
     /// Samples by queue name, brought into the order of the record's queues at the end.
     samples: Vec<(Sample, Shares)>,
     /// Least time between two samples, in milliseconds.
@@ -45,10 +47,13 @@ pub(crate) struct Recording {
 
 impl Recording {
     /// Begins a record under this headline.
-    pub(crate) fn new(title: String) -> Self {
+    ///
+    /// Pods that terminate take `grace_ms`.
+    pub(crate) fn new(title: String, grace_ms: i64) -> Self {
         Self {
             record: Record { title, ..Record::default() },
             sums: BTreeMap::new(),
+            fairness: Fairness::new(grace_ms),
             samples: Vec::new(),
             stride_ms: 0,
             open: BTreeMap::new(),
@@ -87,7 +92,10 @@ impl Recording {
         self.record.cycles = world.cycles();
         self.record.decisions = world.decisions();
         self.record.evictions = world.evictions();
-        self.record.queues = queues.iter().map(|name| self.queue(world, name, end)).collect();
+        let (fairness, trend) = std::mem::replace(&mut self.fairness, Fairness::new(0)).finish(&queues);
+        self.record.trend = trend;
+        let records = queues.iter().zip(fairness).map(|(name, fairness)| self.queue(world, name, end, fairness));
+        self.record.queues = records.collect();
         self.record.nodes = self.nodes(world);
         for span in &mut self.record.spans {
             if span.to_ms < 0 {
@@ -126,12 +134,18 @@ impl Recording {
         (self.record, self.broken)
     }
 
-    fn queue(&self, world: &World, name: &Name, end: i64) -> QueueRecord {
+    fn queue(&self, world: &World, name: &Name, end: i64, fairness: Option<QueueFairness>) -> QueueRecord {
         let (share, due, says) = self.sums.get(name).copied().unwrap_or_default();
         let cluster = world.engine().cluster();
         let weight = cluster.find_queue(name).map_or(1, |id| cluster.queue(id).spec.weight);
         let mean = |sum: f64| if end > 0 { sum / millis(end) } else { 0.0 };
-        QueueRecord { name: name.to_string(), weight, mean_share: mean(share), mean_due: says.then(|| mean(due)) }
+        QueueRecord {
+            name: name.to_string(),
+            weight,
+            mean_share: mean(share),
+            mean_due: says.then(|| mean(due)),
+            fairness: fairness.filter(|_| says),
+        }
     }
 
     /// Every node that there is or that was used, in name order; the spans follow.
@@ -198,14 +212,11 @@ impl Recording {
     fn shares(&self, world: &World) -> Shares {
         let (engine, cluster) = (world.engine(), world.engine().cluster());
         let total = &cluster.totals().allocatable;
-        let share = |amounts: krafla_model::Resources| {
-            // Pod slots are no resource that people reckon shares in.
-            amounts.with(ResourceId::PODS, 0).dominant_share(total).into_inner()
-        };
+        let share = |amounts: &krafla_model::Resources| fairness::share(amounts, total);
         let mut shares = BTreeMap::new();
         for (id, queue) in cluster.queues().filter(|(_, queue)| queue.n_jobs() > 0) {
-            let due = engine.configuration().plugins().deserved(id).map(share);
-            shares.insert(queue.spec.name.clone(), (share(queue.held().allocated.clone()), due));
+            let due = engine.configuration().plugins().deserved(id).map(|due| share(&due));
+            shares.insert(queue.spec.name.clone(), (share(&queue.held().allocated), due));
         }
         shares
     }
@@ -220,6 +231,7 @@ impl Observer for Recording {
             sums.1 += due.unwrap_or(0.0) * dt;
             sums.2 |= due.is_some();
         }
+        self.fairness.passes(world, from, to);
         let last = self.samples.last().map_or(i64::MIN, |(sample, _)| sample.at_ms);
         if from.0 > last.saturating_add(self.stride_ms) || self.samples.is_empty() {
             self.take_sample(world, from);
@@ -243,6 +255,9 @@ impl Observer for Recording {
 
     fn pod(&mut self, world: &World, index: usize, change: PodChange) {
         let pod = world.pod(index);
+        if change == PodChange::Evicted {
+            self.fairness.evicted(&world.jobs()[pod.job].queue);
+        }
         let Some(node) = &pod.spec.node else { return };
         match change {
             PodChange::Bound => {
@@ -339,9 +354,4 @@ fn job_record(
         waiting,
         on_nodes,
     }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "a span of time for a mean")]
-fn millis(ms: i64) -> f64 {
-    ms as f64
 }

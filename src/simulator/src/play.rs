@@ -11,7 +11,7 @@ use krafla_model::{Amounts, Event, Name, NodeSpec, PodGroupSpec, PodShape, Time}
 
 use crate::observe::Recording;
 use crate::record::Record;
-use crate::trace::workload::{GpuSharing, JobShape, NodeShape, RoleShape, Workload};
+use crate::trace::workload::{Deserved, GpuSharing, JobShape, NodeShape, RoleShape, Workload};
 use crate::world::{Controller, Happening, Life, Setup, Submission, Submitted, World};
 
 /// What is played.
@@ -67,12 +67,13 @@ pub fn play(
     prepare: impl FnOnce(&mut World),
     progress: &mut dyn FnMut(Progress),
 ) -> Played {
+    let grace_ms = setup.evict_grace_ms;
     let mut world = World::new(setup, registry);
     prepare(&mut world);
     let end = until.unwrap_or(Time::NEVER);
     let (record, jobs) = match play {
         Play::Trace(workload) => {
-            let mut record = Recording::new(title_of(&workload));
+            let mut record = Recording::new(title_of(&workload), grace_ms);
             record.note(crate::trace::offered::offered_load(&workload).to_string());
             workload.notes.iter().for_each(|note| record.note(note.clone()));
             workload.problems.iter().for_each(|problem| record.problem(problem.to_string()));
@@ -81,7 +82,7 @@ pub fn play(
             (record, jobs)
         }
         Play::Manifests { title, happenings, shown, notes, problems } => {
-            let mut record = Recording::new(title);
+            let mut record = Recording::new(title, grace_ms);
             record.call(shown);
             notes.into_iter().for_each(|note| record.note(note));
             problems.into_iter().for_each(|problem| record.problem(problem));
@@ -170,24 +171,30 @@ fn cluster_of(workload: &Workload) -> Vec<Event> {
         let class = PriorityClassSpec { name: name.into(), value: *value, global_default: false, preempts: true };
         events.push(Event::PriorityClass(class));
     }
-    let queue = |name: &str, weight| {
+    let queue = |name: &str, weight, deserved: Option<Deserved>| {
         Event::Queue(krafla_model::QueueSpec {
             name: name.into(),
             weight,
             reclaimable: name != "root",
+            deserved: deserved.map(amounts_due).unwrap_or_default(),
             ..krafla_model::QueueSpec::default()
         })
     };
     for name in ["root", "default"] {
         if workload.queues.iter().all(|queue| queue.name != name) {
-            events.push(queue(name, 1));
+            events.push(queue(name, 1, None));
         }
     }
-    events.extend(workload.queues.iter().map(|shape| queue(&shape.name, shape.weight)));
+    events.extend(workload.queues.iter().map(|shape| queue(&shape.name, shape.weight, shape.deserved)));
     for shape in &workload.nodes {
         events.extend(shape.names().map(|name| Event::Node(node_of(shape, &name))));
     }
     events
+}
+
+fn amounts_due(due: Deserved) -> Amounts {
+    let parts = [("cpu", due.cpu_milli), ("memory", due.memory_bytes), (GPU_NAME, due.gpu_milli)];
+    parts.into_iter().filter(|(_, amount)| *amount > 0).fold(Amounts::default(), |all, (name, n)| all.with(name, n))
 }
 
 fn node_of(shape: &NodeShape, name: &str) -> NodeSpec {

@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use crate::fairness::{QueueFairness, Trend};
+
 /// The record of one run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Record {
@@ -32,6 +34,8 @@ pub struct Record {
     pub spans: Vec<Span>,
     /// The state of the cluster over time; at most a few thousand, evenly thinned.
     pub samples: Vec<Sample>,
+    /// Shares, dues and gaps over the run, exactly; `None` if no plugin says what queues are due.
+    pub trend: Option<Trend>,
 }
 
 impl Record {
@@ -69,6 +73,8 @@ pub struct QueueRecord {
     /// Its time-averaged due, as the fairness plugin has it: deserved over cluster in its dominant dimension, 0..1;
     /// `None` if no plugin says.
     pub mean_due: Option<f64>,
+    /// How it fared against its due; `None` if no plugin says.
+    pub fairness: Option<QueueFairness>,
 }
 
 /// How a job stands at the end of the run.

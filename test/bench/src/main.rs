@@ -171,6 +171,7 @@ fn run(case: &Case, percent: u32) -> (u32, f64) {
         actions: krafla_actions::all(),
         plugins: krafla_plugins::all(),
         node_plugins: krafla_plugins::node::all(),
+        ..Registry::default()
     };
     let mut engine = Engine::new(registry, Options { events: false, ..Options::default() });
     let nodes = scaled(case.nodes, percent);

@@ -28,6 +28,7 @@ pub(crate) fn run(percent: u32) -> (u32, f64) {
         actions: krafla_actions::all(),
         plugins: krafla_plugins::all(),
         node_plugins: krafla_plugins::node::all(),
+        ..Registry::default()
     };
     let mut engine = Engine::new(registry, Options { events: false, ..Options::default() });
     let nodes = nodes(percent);

@@ -27,6 +27,7 @@ impl Ours {
             actions: krafla_actions::all(),
             plugins: krafla_plugins::all(),
             node_plugins: krafla_plugins::node::all(),
+            ..Registry::default()
         };
         let profiles = vec![ProfilePolicy::default_profile(&registry)];
         let policy = Policy { profiles, ..Policy::default() }.one_by_one();

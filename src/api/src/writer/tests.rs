@@ -155,6 +155,7 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
             PodShape {
                 namespace,
                 scheduler_name,
+                annotations: Labels::default(),
                 pod_affinity,
                 pod_anti_affinity,
                 spread,
@@ -287,6 +288,7 @@ fn a_group() -> impl Strategy<Value = PodGroupSpec> {
                 weight,
                 preemptable,
                 estimate_ms,
+                schedule_timeout_ms: None,
                 stays,
             }
         })

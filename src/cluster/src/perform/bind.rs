@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{Answer, CALL};
+use super::hooks::Hooks;
 use super::placing::Placing;
 use super::{LOST_ANSWER, Means};
 use crate::directory::Directory;
@@ -32,21 +33,22 @@ struct Inner {
     directory: Directory,
     placing: Placing,
     in_flight: Semaphore,
+    hooks: Hooks,
 }
 
 impl Binder {
-    pub(crate) fn new(means: Means, directory: Directory, placing: Placing, at_once: usize) -> Self {
-        Self(Arc::new(Inner { means, directory, placing, in_flight: Semaphore::new(at_once) }))
+    pub(crate) fn new(means: Means, directory: Directory, placing: Placing, at_once: usize, hooks: Hooks) -> Self {
+        Self(Arc::new(Inner { means, directory, placing, in_flight: Semaphore::new(at_once), hooks }))
     }
 
     /// Binds a pod; its outcome comes to the inbox.
-    pub(crate) fn bind(&self, pod: PodRef, node: Name) {
+    pub(crate) fn bind(&self, pod: PodRef, node: Name, plugins: Vec<Name>) {
         let inner = Arc::clone(&self.0);
         let held = inner.means.backlog.enter();
         inner.placing.decide(&pod.uid);
         tokio::spawn(async move {
             let uid = pod.uid.clone();
-            let outcome = inner.bind(pod, &node).await;
+            let outcome = inner.with_plugins(pod, &node, &plugins).await;
             if matches!(outcome, Outcome::BindRefused { .. }) {
                 inner.placing.forget(&uid);
             }
@@ -57,6 +59,28 @@ impl Binder {
 }
 
 impl Inner {
+    /// PreBind, the bind, PostBind.
+    async fn with_plugins(&self, pod: PodRef, node: &Name, plugins: &[Name]) -> Outcome {
+        if plugins.is_empty() {
+            return self.bind(pod, node).await;
+        }
+        let asked = pod.clone();
+        let way = self.hooks.way(plugins, &asked, node);
+        if let Err(message) = way.pre_bind().await {
+            return Outcome::BindRefused { pod: pod.uid, message };
+        }
+        let outcome = match way.bind().await {
+            Some(Ok(())) => Outcome::Bound { pod: pod.uid },
+            Some(Err(message)) => Outcome::BindRefused { pod: pod.uid, message },
+            None => self.bind(pod, node).await,
+        };
+        match outcome {
+            Outcome::Bound { .. } => way.post_bind().await,
+            _ => way.undo_pre_bind().await,
+        }
+        outcome
+    }
+
     async fn bind(&self, pod: PodRef, node: &Name) -> Outcome {
         let Ok(_place) = self.in_flight.acquire().await else {
             return Outcome::BindRefused { pod: pod.uid, message: "the scheduler stops".to_owned() };
@@ -174,8 +198,9 @@ mod tests {
         let (_leader, leads) = watch::channel(true);
         let (outcomes, metrics, backlog) = (Outcomes(mailbox), Metrics::new(), Backlog::new());
         let means = Means { clients, outcomes, metrics, backlog, leads };
-        let binder = Binder::new(means, Directory::default(), Placing::default(), 4);
-        binder.bind(pod_ref(), "n1".into());
+        let hooks = Hooks { plugins: Vec::new().into(), client: means.clients.calls.clone() };
+        let binder = Binder::new(means, Directory::default(), Placing::default(), 4, hooks);
+        binder.bind(pod_ref(), "n1".into(), Vec::new());
         match letters.recv().await {
             Some(Letter::Input(input)) => match *input {
                 Input::Outcome(outcome) => (outcome, asked),

@@ -7,13 +7,15 @@ mod events;
 mod evict;
 #[cfg(test)]
 mod fake;
+mod hooks;
 mod placing;
 mod status;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use krafla_framework::Effect;
+use krafla_framework::{BindingPlugin, Effect};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -22,6 +24,7 @@ pub(crate) use backlog::Backlog;
 use bind::Binder;
 pub(crate) use events::{Events, Notice, reference};
 use evict::{By, Evictor};
+use hooks::Hooks;
 pub(crate) use placing::Placing;
 pub(crate) use status::{Counts, FIELD_MANAGER, Statuses};
 
@@ -64,6 +67,8 @@ pub(crate) struct Role {
     pub(crate) scheduler: ObjectReference,
     /// Binds at once.
     pub(crate) binds_at_once: usize,
+    /// Plugins that take part on the way to a bind.
+    pub(crate) binding_plugins: Vec<Arc<dyn BindingPlugin>>,
 }
 
 impl Performer {
@@ -90,7 +95,13 @@ impl Performer {
         };
         Self {
             evictor: Evictor::new(means.clone()),
-            binder: Binder::new(means, directory.clone(), placing.clone(), role.binds_at_once),
+            binder: Binder::new(
+                means,
+                directory.clone(),
+                placing.clone(),
+                role.binds_at_once,
+                Hooks { plugins: role.binding_plugins.into(), client: clients.calls.clone() },
+            ),
             statuses,
             events,
             backlog,
@@ -138,7 +149,7 @@ impl Performer {
     /// Carries out one effect. Never waits.
     pub(crate) fn perform(&self, effect: Effect) {
         match effect {
-            Effect::Bind { pod, node } => self.binder.bind(pod, node),
+            Effect::Bind { pod, node, plugins } => self.binder.bind(pod, node, plugins),
             Effect::Evict { pod, delete: false, .. } => self.evictor.evict(pod, By::Eviction),
             Effect::Evict { pod, certificate, delete: true } => {
                 let message = format!("{} will run on {}", certificate.beneficiary, certificate.node);

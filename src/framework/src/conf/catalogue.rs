@@ -4,6 +4,7 @@
 //! plugin by name.
 
 use super::switches::Point;
+use crate::registry::NodePluginBuilder;
 
 /// The actions and plugins that this build has.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +13,10 @@ pub struct Catalogue {
     pub actions: Vec<ActionInfo>,
     /// Every plugin, in the order in which help texts list them.
     pub plugins: Vec<PluginInfo>,
+    /// Every node-level plugin; those with a default weight in the order of the default profile.
+    pub node_plugins: Vec<NodePluginBuilder>,
+    /// Whether a KubeSchedulerConfiguration may only have names that kube-scheduler itself accepts.
+    pub strict_upstream: bool,
 }
 
 /// One action, as far as a configuration can tell.
@@ -92,6 +97,12 @@ impl Catalogue {
     #[must_use]
     pub fn action(&self, name: &str) -> Option<&ActionInfo> {
         self.actions.iter().find(|action| action.name == name)
+    }
+
+    /// The node-level plugin of that name.
+    #[must_use]
+    pub fn node_plugin(&self, name: &str) -> Option<&NodePluginBuilder> {
+        self.node_plugins.iter().find(|builder| builder.info.name == name)
     }
 
     /// The plugin of that name.

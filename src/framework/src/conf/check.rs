@@ -221,7 +221,8 @@ fn daily_window(node: &Node) -> Result<Value, Wrong> {
     }
 }
 
-fn anything(node: &Node) -> Value {
+/// A value as it is written.
+pub(super) fn anything(node: &Node) -> Value {
     match &node.tree {
         Tree::Null => Value::Null,
         Tree::Bool(value) => Value::Bool(*value),

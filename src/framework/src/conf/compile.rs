@@ -3,6 +3,7 @@
 use super::actions;
 use super::catalogue::Catalogue;
 use super::combinations;
+use super::kube;
 use super::metrics;
 use super::names::{shown, suggest};
 use super::policy::{Policy, Tier};
@@ -39,7 +40,8 @@ impl Compiled {
     }
 }
 
-/// Compiles `text`, which came from `file`: Volcano's `scheduler.conf`, bare or in a ConfigMap.
+/// Compiles `text`, which came from `file`: Volcano's `scheduler.conf` or a KubeSchedulerConfiguration, bare or in a
+/// ConfigMap.
 ///
 /// Never fails and reads nothing else. A text without content yields the built-in policy and a warning. Cost: linear in
 /// the text, and for an unknown name the number of valid ones.
@@ -61,7 +63,7 @@ fn read(reader: &mut Reader<'_>, text: &str) -> Option<Policy> {
     let documents = parse(reader, text)?;
     match wrapping::find(documents, reader)? {
         Found::Nothing => Some(nothing(reader, &Span::default())),
-        Found::Bare(node) => sections(reader, &node),
+        Found::Bare(node) => configuration(reader, &node),
         Found::Wrapped { text, place } => {
             reader.enter(text.clone(), place);
             let documents = parse(reader, &text)?;
@@ -69,7 +71,7 @@ fn read(reader: &mut Reader<'_>, text: &str) -> Option<Policy> {
                 [] => Some(nothing(reader, &Span::default())),
                 [node] => {
                     reader.duplicate_keys(node);
-                    sections(reader, node)
+                    configuration(reader, node)
                 }
                 [_, second, ..] => {
                     let help = "remove the `---` and what is below it".to_owned();
@@ -79,6 +81,10 @@ fn read(reader: &mut Reader<'_>, text: &str) -> Option<Policy> {
             }
         }
     }
+}
+
+fn configuration(reader: &mut Reader<'_>, node: &Node) -> Option<Policy> {
+    if kube::is_one(node) { Some(kube::read(reader, node)) } else { sections(reader, node) }
 }
 
 fn parse(reader: &mut Reader<'_>, text: &str) -> Option<Vec<Node>> {
@@ -119,6 +125,11 @@ fn sections(reader: &mut Reader<'_>, node: &Node) -> Option<Policy> {
     }
     for entry in node.entries().iter().filter(|entry| !SECTIONS.contains(&entry.key.as_str())) {
         let help = match entry.key.as_str() {
+            "profiles" => Some(
+                "for profiles, the file begins with `apiVersion: kubescheduler.config.k8s.io/v1` and `kind: \
+                 KubeSchedulerConfiguration`"
+                    .to_owned(),
+            ),
             "plugins" => Some("write `- plugins:` below `tiers:`".to_owned()),
             "arguments" | "name" => Some("it belongs to an entry in a tier or in `configurations`".to_owned()),
             key => suggest(key, "sections", SECTIONS.iter().copied()),

@@ -1,8 +1,10 @@
-//! Configuration: from the text of Volcano's `scheduler.conf` to a [`policy::Policy`].
+//! Configuration: from the text of Volcano's `scheduler.conf`, or of a KubeSchedulerConfiguration, to a
+//! [`policy::Policy`].
 //!
 //! The way through: [`compile::compile`] takes the text, `tree` reads the YAML with positions, `wrapping` looks into a
 //! Kubernetes ConfigMap, `actions` and `tiers` read the sections, `check` holds arguments against the
 //! [`catalogue::Catalogue`], `combinations` looks at the whole, and [`problem::Problem`] says what is wrong and where.
+//! [`kube`] reads a KubeSchedulerConfiguration with the same tools; plugins read their `args` with [`plugin_args`].
 //!
 //! Absent on purpose: reading files, watching them, and the list of plugins and actions, which the caller hands in.
 //!
@@ -16,8 +18,10 @@ mod check;
 mod combinations;
 pub mod compile;
 mod elsewhere;
+pub mod kube;
 pub mod metrics;
 mod names;
+pub mod plugin_args;
 pub mod policy;
 mod print;
 pub mod problem;

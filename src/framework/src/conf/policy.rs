@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use krafla_model::Name;
+
 use super::arguments::{Arguments, Value};
 use super::switches::Switches;
 use crate::registry::Registry;
@@ -26,12 +28,73 @@ pub struct Policy {
     pub configurations: BTreeMap<String, Arguments>,
     /// Profiles of a KubeSchedulerConfiguration; where there are any, they find the nodes instead of the tiers' plugins.
     pub profiles: Vec<ProfilePolicy>,
+    /// HTTP services that help the profiles, in the order in which they are asked.
+    pub extenders: Vec<ExtenderPolicy>,
     /// Whether pods are scheduled one by one by the queue of kube-scheduler, without queues and jobs.
     pub one_by_one: bool,
     /// Times of that queue.
     pub queue_times: QueueTimes,
     /// Where load figures come from, for plugins that use them. Empty: nowhere.
     pub metrics: Arguments,
+}
+
+/// An extender: an HTTP service that takes part in decisions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtenderPolicy {
+    /// Where it is; a verb is appended to it.
+    pub url_prefix: String,
+    /// What it is asked with the nodes that filters let pass.
+    pub filter_verb: Option<String>,
+    /// What it is asked with the victims of a preemption.
+    pub preempt_verb: Option<String>,
+    /// What it is asked for scores from 0 to 10.
+    pub prioritize_verb: Option<String>,
+    /// What these are multiplied by.
+    pub weight: i64,
+    /// What it is asked to bind a pod. At most one extender has it.
+    pub bind_verb: Option<String>,
+    /// Whether it is called with TLS.
+    pub enable_https: bool,
+    /// With which certificates.
+    pub tls: Option<ExtenderTls>,
+    /// Longest wait for an answer, in milliseconds.
+    pub http_timeout_ms: u64,
+    /// Whether it is sent names of nodes instead of whole nodes.
+    pub node_cache_capable: bool,
+    /// The resources whose pods it is asked about; none: it is asked about all pods.
+    pub managed_resources: Vec<ManagedResource>,
+    /// Whether pods may be placed without its answer.
+    pub ignorable: bool,
+}
+
+/// TLS of an extender. Empty texts are not given; `*_data` are base64 and go before files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtenderTls {
+    /// Whether its certificate is not checked.
+    pub insecure: bool,
+    /// The name that its certificate has to have, if not that of the URL.
+    pub server_name: String,
+    /// The client's certificate.
+    pub cert_file: String,
+    /// The client's key.
+    pub key_file: String,
+    /// Who may have signed its certificate.
+    pub ca_file: String,
+    /// As `cert_file`.
+    pub cert_data: String,
+    /// As `key_file`.
+    pub key_data: String,
+    /// As `ca_file`.
+    pub ca_data: String,
+}
+
+/// A resource that an extender manages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ManagedResource {
+    /// Its name.
+    pub name: String,
+    /// Whether NodeResourcesFit leaves it to the extender.
+    pub ignored_by_scheduler: bool,
 }
 
 /// Plugins that decide together.
@@ -100,7 +163,26 @@ impl ProfilePolicy {
         let place = |(name, _): &(String, i64)| places.get(name).copied();
         let order = self.points.iter().map(|(point, members)| (*point, members.iter().filter_map(place).collect()));
         let order = order.collect();
-        Profile::ordered(self.name.as_str().into(), self.percentage_of_nodes_to_score, entries, order)
+        let mut profile =
+            Profile::ordered(self.name.as_str().into(), self.percentage_of_nodes_to_score, entries, order);
+        profile.binding = self.binding(registry);
+        profile
+    }
+}
+
+impl ProfilePolicy {
+    /// Plugins that a shell asks on the way to the bind, in the order of PreBind, Bind and PostBind.
+    fn binding(&self, registry: &Registry) -> Vec<Name> {
+        let mut names: Vec<Name> = Vec::new();
+        for point in [ExtensionPoint::PreBind, ExtensionPoint::Bind, ExtensionPoint::PostBind] {
+            for (name, _) in self.points.get(&point).into_iter().flatten() {
+                let known = registry.binding_plugins.iter().any(|plugin| plugin.name() == name);
+                if known && !names.iter().any(|seen| **seen == **name) {
+                    names.push(name.as_str().into());
+                }
+            }
+        }
+        names
     }
 }
 

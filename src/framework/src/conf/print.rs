@@ -1,4 +1,4 @@
-//! A policy as a `scheduler.conf`: what is in force, with what holds where nothing was written.
+//! A policy as a `scheduler.conf`, or as a KubeSchedulerConfiguration if it has profiles: what is in force, with what holds where nothing was written.
 //!
 //! Whatever differs from a default stands there as a value, every other argument of the catalogue as a comment with its
 //! default. Compiling the text again gives an equal policy.
@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use super::arguments::{Arguments, Value};
 use super::catalogue::{ArgumentInfo, ArgumentKind, Catalogue, argument};
+use super::kube;
 use super::metrics::METRICS;
 use super::policy::{PluginEntry, Policy};
 
@@ -14,6 +15,9 @@ impl Policy {
     /// The effective configuration, as a file that compiles to an equal policy.
     #[must_use]
     pub fn to_yaml(&self, catalogue: &Catalogue) -> String {
+        if !self.profiles.is_empty() {
+            return kube::print::yaml(self, catalogue);
+        }
         let mut page = Page::default();
         page.line(0, "# What is in force. A comment with a key shows a default.");
         page.line(0, &format!("actions: {}", quoted(&self.actions.join(", "))));
@@ -119,7 +123,7 @@ fn default(info: &ArgumentInfo) -> String {
 }
 
 /// A value on one line.
-fn flow(value: &Value) -> String {
+pub(super) fn flow(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => value.to_string(),
@@ -137,7 +141,7 @@ fn flow(value: &Value) -> String {
 }
 
 /// A key or name: bare if it cannot be taken for anything else, else in quotes.
-fn scalar(text: &str) -> String {
+pub(super) fn scalar(text: &str) -> String {
     let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
     let word = matches!(
         text.to_ascii_lowercase().as_str(),
@@ -147,7 +151,7 @@ fn scalar(text: &str) -> String {
 }
 
 /// A text in double quotes, as YAML reads it back.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {

@@ -115,6 +115,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The line of the file that a place is in.
+    pub(super) fn line_of(&self, at: &Span) -> usize {
+        self.place.outer(at).line
+    }
+
     /// Reports `thing` as being there a second time.
     pub(super) fn twice(&mut self, at: &Span, thing: &str, first: &Span, help: Option<&str>) {
         let line = self.place.outer(first).line;

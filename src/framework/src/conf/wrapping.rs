@@ -4,6 +4,7 @@
 //! line of the file, further to the right; within any other form of text only its beginning is a place in the file, and
 //! the problem says the rest in words.
 
+use super::kube;
 use super::names::shown;
 use super::reader::Reader;
 use super::tree::{Entry, Node, Span};
@@ -69,7 +70,7 @@ pub(super) fn find(documents: Vec<Node>, reader: &mut Reader<'_>) -> Option<Foun
     for node in documents {
         reader.duplicate_keys(&node);
         match node.get("kind").map(|kind| kind.value.text()) {
-            None => found.push((node.at.clone(), Found::Bare(node))),
+            None | Some(Some(kube::KIND)) => found.push((node.at.clone(), Found::Bare(node))),
             Some(Some("ConfigMap")) => {
                 if let Some(entry) = configuration_in(&node, reader)? {
                     found.push((entry.at.clone(), wrapped(entry, reader)?));
@@ -99,7 +100,8 @@ fn configuration_in<'a>(node: &'a Node, reader: &mut Reader<'_>) -> Option<Optio
     if let Some(usual) = data.iter().find(|entry| entry.key == USUAL_KEY) {
         return Some(Some(usual));
     }
-    let mut named = data.iter().filter(|entry| entry.key.ends_with(".conf"));
+    let named = |ending: &Entry| ending.key.ends_with(".conf") || ending.value.text().is_some_and(kube::is_named_in);
+    let mut named = data.iter().filter(|entry| named(entry));
     let (one, two) = (named.next(), named.next());
     if let (Some(one), Some(two)) = (one, two) {
         let message = format!("the ConfigMap has both {} and {}", shown(&one.key), shown(&two.key));
@@ -145,11 +147,12 @@ fn nothing_usable((kind, at): (Option<Entry>, Span), reader: &mut Reader<'_>) {
     match kind.as_ref().map(|kind| (&kind.value.at, kind.value.text().unwrap_or_default())) {
         Some((at, "ConfigMap")) => {
             let help = format!("put the configuration under `data`, as `{USUAL_KEY}`");
-            reader.error(at, "the ConfigMap has no key that ends in `.conf`", "no configuration", Some(help));
-        }
-        Some((at, "KubeSchedulerConfiguration")) => {
-            let message = "this is a configuration of kube-scheduler, not one with actions and tiers";
-            reader.error(at, message, "another format", Some(help));
+            reader.error(
+                at,
+                "the ConfigMap has no key that ends in `.conf`, and no KubeSchedulerConfiguration",
+                "no configuration",
+                Some(help),
+            );
         }
         Some((at, kind)) => {
             reader.error(at, format!("a {} is not a configuration", shown(kind)), "not a configuration", Some(help));

@@ -1,9 +1,10 @@
 //! The Scheduling Framework: what kube-scheduler's plugins are asked, and when.
 //!
 //! `point` names the extension points, `plugin` is the trait with a hook for each, `profile` is the configured set of
-//! plugins, `queue` says which pod is next, `search` finds a node, `post_filter` what may be done if there is none, and
-//! `waiting` keeps the pods that Permit holds back.
+//! plugins, `queue` says which pod is next, `search` finds a node, `post_filter` what may be done if there is none,
+//! `waiting` keeps the pods that Permit holds back, and `binding` is what a shell runs on the way to the bind.
 
+pub mod binding;
 pub mod cycle_state;
 pub mod plugin;
 pub mod point;

@@ -6,6 +6,7 @@ use krafla_model::{ClusterState, NodeId, TaskId};
 use crate::scheduling::profile::Profile;
 use crate::scheduling::search::{SearchLimits, Searcher};
 use crate::scheduling::verdict::Refusals;
+use crate::scheduling::waiting::WaitingPods;
 
 /// Answer of PostFilter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,7 @@ pub struct FailedAttempt<'a> {
     cluster: &'a mut ClusterState,
     profile: &'a Profile,
     searcher: &'a mut Searcher,
+    waiting: &'a mut WaitingPods,
 }
 
 impl<'a> FailedAttempt<'a> {
@@ -45,13 +47,19 @@ impl<'a> FailedAttempt<'a> {
         cluster: &'a mut ClusterState,
         profile: &'a Profile,
         searcher: &'a mut Searcher,
+        waiting: &'a mut WaitingPods,
     ) -> Self {
-        Self { task, unschedulable, refusals, cluster, profile, searcher }
+        Self { task, unschedulable, refusals, cluster, profile, searcher, waiting }
     }
 
     /// The cluster, with what is being tried.
     pub fn cluster(&self) -> &ClusterState {
         self.cluster
+    }
+
+    /// The pods that wait at Permit, to be rejected.
+    pub fn waiting(&mut self) -> &mut WaitingPods {
+        self.waiting
     }
 
     /// Where the books stand.

@@ -53,7 +53,11 @@ pub(crate) const SCORING: [ExtensionPoint; 2] = [ExtensionPoint::PreScore, Exten
 pub struct Profile {
     name: Name,
     percentage_of_nodes_to_score: Option<u8>,
-    is_kubernetes: bool,
+    bounds_scores: bool,
+    /// Whether promised room counts beside all that is there, rather than being what terminates.
+    promises_beside: bool,
+    /// Plugins that take part on the way to the bind, in order.
+    pub(crate) binding: Vec<Name>,
     pub(crate) entries: Vec<ProfileEntry>,
     order: BTreeMap<ExtensionPoint, Vec<usize>>,
     pub(crate) pre_filters: Vec<usize>,
@@ -68,7 +72,7 @@ impl Profile {
     pub fn new(entries: Vec<ProfileEntry>) -> Self {
         let at = |point| entries.iter().enumerate().filter(move |(_, entry)| entry.points.contains(&point));
         let order = ExtensionPoint::ALL.map(|point| (point, at(point).map(|(i, _)| i).collect())).into();
-        Self { is_kubernetes: false, ..Self::ordered(Name::default(), None, entries, order) }
+        Self { bounds_scores: false, ..Self::ordered(Name::default(), None, entries, order) }
     }
 
     /// A profile of these plugins, with the order of each point: places in `entries`.
@@ -89,7 +93,9 @@ impl Profile {
         Self {
             name,
             percentage_of_nodes_to_score,
-            is_kubernetes: true,
+            bounds_scores: true,
+            promises_beside: false,
+            binding: Vec::new(),
             entries,
             order,
             pre_filters,
@@ -108,6 +114,11 @@ impl Profile {
     /// said, 0 if the size of the cluster decides.
     pub fn percentage_of_nodes_to_score(&self) -> Option<u8> {
         self.percentage_of_nodes_to_score
+    }
+
+    /// Plugins that a shell asks on the way to the bind, in order.
+    pub fn binding_plugins(&self) -> &[Name] {
+        &self.binding
     }
 
     /// Whether any plugin filters nodes.
@@ -217,10 +228,21 @@ impl Profile {
         }
     }
 
-    /// Whether it is one of a KubeSchedulerConfiguration. Then final scores have to be between 0 and 100, where Volcano's
-    /// plugins have no bounds, and nominated pods count as in kube-scheduler.
-    pub(crate) fn is_kubernetes(&self) -> bool {
-        self.is_kubernetes
+    /// Whether final scores have to be between 0 and 100, as Kubernetes' are. Volcano's plugins have no bounds.
+    pub(crate) fn bounds_scores(&self) -> bool {
+        self.bounds_scores
+    }
+
+    /// For pods one by one: a promise is a nomination, and counts beside all that is on the node, what terminates included,
+    /// as in kube-scheduler. A session promises what is being released.
+    #[must_use]
+    pub(crate) fn with_nominations(self) -> Self {
+        Self { promises_beside: true, ..self }
+    }
+
+    /// See [`Self::with_nominations`].
+    pub(crate) fn promises_beside(&self) -> bool {
+        self.promises_beside
     }
 
     /// The filters that are asked before NodeResourcesFit.

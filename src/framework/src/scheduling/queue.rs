@@ -219,6 +219,14 @@ impl SchedulingQueue {
         self.set_part(task, Part::Active);
     }
 
+    /// Lets a pod in that rests or backs off, whatever its back-off.
+    pub fn activate_waiting(&mut self, plugins: &PluginSet, cluster: &ClusterState, task: TaskId) {
+        let waits = |pod: &QueuedPod| matches!(pod.part, Part::Unschedulable { .. } | Part::Backoff { .. });
+        if self.pods.get(&task).is_some_and(waits) {
+            self.activate(plugins, cluster, task);
+        }
+    }
+
     /// The next pod to be tried; when none is ready, the first of those that back off after a refusal.
     pub fn pop(&mut self, cluster: &ClusterState) -> Option<TaskId> {
         loop {

@@ -313,7 +313,7 @@ impl Searcher {
             self.scores.clear();
             self.scores.extend(nodes.iter().map(|&node| entry.plugin.score(cluster, task, node, &self.state)));
             entry.plugin.normalize(cluster, nodes, &self.state, &mut self.scores);
-            if profile.is_kubernetes()
+            if profile.bounds_scores()
                 && let Some(score) = self.scores.iter().find(|score| !(0.0..=100.0).contains(*score))
             {
                 let name = entry.plugin.name();
@@ -489,10 +489,9 @@ fn failed(plugin: &str, point: &str, why: &Why, cluster: &ClusterState) -> Strin
     format!("running {point} plugin {plugin:?}: {}", why.text(cluster))
 }
 
-/// What a node holds for others. For a session's promises room is being released; a pod that was nominated for the node
-/// counts beside all that is there, what terminates included, as in kube-scheduler.
+/// What a node holds for others.
 fn held<'a>(profile: &Profile, books: &'a NodeBooks) -> Cow<'a, Resources> {
-    if books.pipelined.is_zero() || !profile.is_kubernetes() {
+    if books.pipelined.is_zero() || !profile.promises_beside() {
         return Cow::Borrowed(&books.used);
     }
     let mut held = books.used.clone();

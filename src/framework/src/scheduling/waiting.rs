@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use krafla_model::{Name, TaskId, Time};
+use krafla_model::{JobId, Name, TaskId, Time};
 
 use crate::scheduling::verdict::Why;
 
@@ -67,6 +67,18 @@ impl WaitingPod {
 pub struct WaitingPods {
     pods: BTreeMap<Name, WaitingPod>,
     activated: Vec<TaskId>,
+    groups: Vec<GroupNote>,
+}
+
+/// What a plugin wants to be remembered of a group of pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupNote {
+    /// It failed to get together.
+    Failed(JobId),
+    /// It has got together.
+    Together(JobId),
+    /// None of its pods is to be tried for this many milliseconds.
+    Paused(JobId, i64),
 }
 
 impl WaitingPods {
@@ -114,6 +126,26 @@ impl WaitingPods {
     /// Tasks that are to be tried soon, since the last call.
     pub fn take_activated(&mut self) -> Vec<TaskId> {
         std::mem::take(&mut self.activated)
+    }
+
+    /// A group failed to get together.
+    pub fn fail_group(&mut self, group: JobId) {
+        self.groups.push(GroupNote::Failed(group));
+    }
+
+    /// A group has got together.
+    pub fn restore_group(&mut self, group: JobId) {
+        self.groups.push(GroupNote::Together(group));
+    }
+
+    /// None of a group's pods is to be tried for this many milliseconds.
+    pub fn pause_group(&mut self, group: JobId, ms: i64) {
+        self.groups.push(GroupNote::Paused(group, ms));
+    }
+
+    /// What plugins wanted to be remembered since the last call, in order.
+    pub(crate) fn take_group_notes(&mut self) -> Vec<GroupNote> {
+        std::mem::take(&mut self.groups)
     }
 
     /// Forgets a pod; `None` if it did not wait.

@@ -20,6 +20,7 @@ fn registry() -> Registry {
         actions: krafla_actions::all(),
         plugins: krafla_plugins::all(),
         node_plugins: krafla_plugins::node::all(),
+        ..Registry::default()
     }
 }
 

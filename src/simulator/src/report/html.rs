@@ -7,6 +7,7 @@ use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
 
+use super::fairness;
 use super::json::state_word;
 use super::names::{fold, point, span};
 use super::palette::Palette;
@@ -17,7 +18,8 @@ use super::summary::Summary;
 use super::svg::Chart;
 use super::timeline::{MAX_NODES, timeline};
 use super::waits::{WidthWaits, waits_by_width};
-use crate::record::{JobRecord, Record};
+use crate::fairness::QueueFairness;
+use crate::record::{JobRecord, QueueRecord, Record};
 use krafla_model::time::format_ms;
 
 const TEMPLATE: &str = include_str!("report.html");
@@ -43,6 +45,10 @@ struct Page<'a> {
     why_no_timeline: String,
     shares: Option<Chart>,
     queues: Vec<QueueRow<'a>>,
+    fairness: Vec<FairRow<'a>>,
+    verdict: String,
+    gaps: Option<Chart>,
+    explanations: Vec<String>,
     waiting: Option<Chart>,
     utilisation: Option<Chart>,
     widths: Vec<WidthRow>,
@@ -75,6 +81,10 @@ impl<'a> Page<'a> {
             why_no_timeline,
             shares: plots::shares(record),
             queues: queues(record, &palette),
+            fairness: fair_rows(record, &palette),
+            verdict: fairness::verdict(record),
+            gaps: fairness::gaps(record),
+            explanations: fairness::explanations(record),
             waiting: plots::waiting(record),
             utilisation: plots::utilisation(record),
             widths: widths(&waits_by_width(record, summary)),
@@ -192,6 +202,39 @@ fn queues<'a>(record: &'a Record, palette: &Palette) -> Vec<QueueRow<'a>> {
         wait: (jobs.finished > 0).then(|| point(jobs.mean_wait_ms)),
     })
     .collect()
+}
+
+#[derive(Serialize)]
+struct FairRow<'a> {
+    class: String,
+    name: &'a str,
+    due: String,
+    waited: String,
+    mean_gap: String,
+    largest_gap: String,
+    short: String,
+    longest: Option<String>,
+    usable: String,
+    evictions: String,
+    holds: bool,
+}
+
+fn fair_rows<'a>(record: &'a Record, palette: &Palette) -> Vec<FairRow<'a>> {
+    let percent = |part: f64| format!("{:.1} %", 100.0 * part);
+    let row = |(i, queue, account): (usize, &'a QueueRecord, &'a QueueFairness)| FairRow {
+        class: palette.class(i),
+        name: &queue.name,
+        due: queue.mean_due.map_or_else(String::new, percent),
+        waited: point(account.waited_ms),
+        mean_gap: percent(account.mean_gap),
+        largest_gap: percent(account.largest_gap),
+        short: percent(fairness::short_part(account)),
+        longest: account.longest.as_ref().map(|stretch| point(stretch.length_ms)),
+        usable: percent(fairness::usable_part(account)),
+        evictions: format!("{:.1}", fairness::a_day(account.evictions, record)),
+        holds: account.holds(),
+    };
+    fairness::accounts(record).map(row).collect()
 }
 
 #[derive(Serialize)]
@@ -351,6 +394,9 @@ mod tests {
             if let Some((code, text, _)) = &mut job.waiting {
                 (*code, *text) = (evil.to_owned(), evil.to_owned());
             }
+        }
+        if let Some(longest) = run.queues[2].fairness.as_mut().and_then(|account| account.longest.as_mut()) {
+            (longest.job, longest.code, longest.text) = (evil.to_owned(), evil.to_owned(), evil.to_owned());
         }
         run.samples[0].waiting.push((evil.to_owned(), 1));
         for span in &mut run.spans {

@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 
+use super::fairness::{a_day, sharing_incentive, short_part, usable_part};
 use super::queues::queue_jobs;
-use super::stats::{gpu_hours, seconds, serialize_rounded, serialize_rounded_option};
+use super::stats::{gpu_hours, rounded, seconds, serialize_rounded, serialize_rounded_option};
 use super::summary::Summary;
 use super::waits::{WidthWaits, waits_by_width};
-use crate::record::{JobRecord, JobState, Record};
+use crate::fairness::{Means, QueueFairness, Trend};
+use crate::record::{JobRecord, JobState, QueueRecord, Record};
 
 /// How the program fared on this machine. It differs from run to run, so it is kept apart from the record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -33,6 +35,8 @@ pub fn to_json(record: &Record, summary: &Summary, timing: Option<&Timing>) -> S
         notes: &record.notes,
         problems: &record.problems,
         queues: queues(record),
+        sharing_incentive: sharing_incentive(record),
+        trend: record.trend.as_ref().map(|trend| Columns::of(record, trend)),
         waits_by_width: waits_by_width(record, summary).iter().map(Width::of).collect(),
         jobs: record.jobs.iter().map(|job| Job::of(record, job)).collect(),
         timing,
@@ -52,6 +56,10 @@ struct Document<'a> {
     notes: &'a [String],
     problems: &'a [String],
     queues: Vec<Queue<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sharing_incentive: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trend: Option<Columns<'a>>,
     waits_by_width: Vec<Width>,
     jobs: Vec<Job<'a>>,
 }
@@ -69,6 +77,116 @@ struct Queue<'a> {
     finished: usize,
     #[serde(serialize_with = "serialize_rounded")]
     mean_wait_seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fairness: Option<Account<'a>>,
+}
+
+/// A queue against its due; shares of the cluster, 0 to 1.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Account<'a> {
+    sharing_incentive: bool,
+    #[serde(serialize_with = "serialize_rounded")]
+    waited_seconds: f64,
+    #[serde(serialize_with = "serialize_rounded")]
+    mean_gap: f64,
+    #[serde(serialize_with = "serialize_rounded")]
+    largest_gap: f64,
+    #[serde(serialize_with = "serialize_rounded")]
+    largest_gap_at_seconds: f64,
+    #[serde(serialize_with = "serialize_rounded")]
+    short_part: f64,
+    short_stretches: u32,
+    #[serde(serialize_with = "serialize_rounded")]
+    usable_part: f64,
+    longest: Option<LongestStretch<'a>>,
+    gap_by_reason: Vec<PartOfGap<'a>>,
+    evictions: u64,
+    #[serde(serialize_with = "serialize_rounded")]
+    evictions_a_day: f64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LongestStretch<'a> {
+    #[serde(serialize_with = "serialize_rounded")]
+    from_seconds: f64,
+    #[serde(serialize_with = "serialize_rounded")]
+    length_seconds: f64,
+    #[serde(serialize_with = "serialize_rounded")]
+    largest_gap: f64,
+    job: &'a str,
+    code: &'a str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PartOfGap<'a> {
+    code: &'a str,
+    #[serde(serialize_with = "serialize_rounded")]
+    part: f64,
+}
+
+impl<'a> Account<'a> {
+    fn of(record: &Record, account: &'a QueueFairness) -> Self {
+        Self {
+            sharing_incentive: account.holds(),
+            waited_seconds: seconds(account.waited_ms),
+            mean_gap: account.mean_gap,
+            largest_gap: account.largest_gap,
+            largest_gap_at_seconds: seconds(account.largest_gap_at_ms),
+            short_part: short_part(account),
+            short_stretches: account.short_stretches,
+            usable_part: usable_part(account),
+            longest: account.longest.as_ref().map(|stretch| LongestStretch {
+                from_seconds: seconds(stretch.from_ms),
+                length_seconds: seconds(stretch.length_ms),
+                largest_gap: stretch.largest_gap,
+                job: &stretch.job,
+                code: &stretch.code,
+                text: &stretch.text,
+            }),
+            gap_by_reason: account.reasons.iter().map(|(code, part)| PartOfGap { code, part: *part }).collect(),
+            evictions: account.evictions,
+            evictions_a_day: a_day(account.evictions, record),
+        }
+    }
+}
+
+/// Shares, dues and gaps over time, column by column.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Columns<'a> {
+    #[serde(serialize_with = "serialize_rounded")]
+    column_seconds: f64,
+    queues: Vec<QueueColumns<'a>>,
+}
+
+#[derive(Serialize)]
+struct QueueColumns<'a> {
+    name: &'a str,
+    held: Vec<f64>,
+    due: Vec<f64>,
+    gap: Vec<f64>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(record: &'a Record, trend: &Trend) -> Self {
+        let of_queue = |(queue, means): (&'a QueueRecord, &Vec<Means>)| {
+            let all = |value: fn(&Means) -> f64| means.iter().map(|means| rounded(value(means))).collect();
+            QueueColumns {
+                name: &queue.name,
+                held: all(|means| means.held),
+                due: all(|means| means.due),
+                gap: all(|means| means.gap),
+            }
+        };
+        Self {
+            column_seconds: seconds(trend.column_ms),
+            queues: record.queues.iter().zip(&trend.queues).map(of_queue).collect(),
+        }
+    }
 }
 
 fn queues(record: &Record) -> Vec<Queue<'_>> {
@@ -82,6 +200,7 @@ fn queues(record: &Record) -> Vec<Queue<'_>> {
             jobs: jobs.jobs,
             finished: jobs.finished,
             mean_wait_seconds: seconds(jobs.mean_wait_ms),
+            fairness: queue.fairness.as_ref().map(|account| Account::of(record, account)),
         })
         .collect()
 }

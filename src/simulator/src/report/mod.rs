@@ -19,6 +19,7 @@ pub mod summary;
 pub mod tables;
 pub mod waits;
 
+mod fairness;
 mod lanes;
 mod names;
 mod palette;

@@ -2,6 +2,7 @@
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Row, Table, TableStyle};
 
+use super::fairness::{a_day, accounts, explanations, short_part, usable_part, verdict};
 use super::names::{clip, fold, point, span};
 use super::queues::queue_jobs;
 use super::summary::Summary;
@@ -21,6 +22,8 @@ pub fn all(record: &Record, summary: &Summary, width: u16) -> String {
         headline(record, summary, width),
         jobs(record, width),
         queues(record, width),
+        fairness(record, width),
+        list("Gaps and their reasons", &explanations(record), width),
         waits(record, summary, width),
         waiting(record, width),
         list("Notes", &record.notes, width),
@@ -135,6 +138,39 @@ pub fn queues(record: &Record, width: u16) -> String {
         ]));
     }
     finish("Queues, averaged over the run", &table, "")
+}
+
+/// How far each queue was from what it was due, and the verdict.
+pub fn fairness(record: &Record, width: u16) -> String {
+    if accounts(record).next().is_none() {
+        return String::new();
+    }
+    let columns = [
+        ("queue", L),
+        ("due", R),
+        ("waited", R),
+        ("mean gap", R),
+        ("largest", R),
+        ("short", R),
+        ("longest", R),
+        ("usable", R),
+        ("evicted/day", R),
+    ];
+    let mut table = table(width, &columns);
+    for (_, queue, account) in accounts(record) {
+        table.add_row(cells([
+            clip(&queue.name, MAX_NAME),
+            queue.mean_due.map_or_else(|| NONE.to_owned(), percent),
+            point(account.waited_ms),
+            percent(account.mean_gap),
+            percent(account.largest_gap),
+            percent(short_part(account)),
+            account.longest.as_ref().map_or_else(|| NONE.to_owned(), |stretch| point(stretch.length_ms)),
+            percent(usable_part(account)),
+            format!("{:.1}", a_day(account.evictions, record)),
+        ]));
+    }
+    finish("What each queue lacked of its due while it waited", &table, &format!("{}\n", verdict(record)))
 }
 
 /// The waits by width of gang.

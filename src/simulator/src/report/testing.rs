@@ -1,5 +1,6 @@
 //! Records for the tests: a few words a job, and one made-up afternoon of a GPU cluster.
 
+use crate::fairness::{Means, QueueFairness, Stretch, Trend};
 use crate::record::{JobRecord, JobState, NodeRecord, QueueRecord, Record, Sample, Span};
 
 /// A finished job of queue 0 that asks for nothing.
@@ -57,7 +58,13 @@ pub(super) fn record(jobs: Vec<JobRecord>) -> Record {
     let last = |job: &JobRecord| job.finished_ms.or(job.started_ms).unwrap_or(job.submitted_ms);
     Record {
         end_ms: jobs.iter().map(last).max().unwrap_or(0),
-        queues: vec![QueueRecord { name: "main".to_owned(), weight: 1, mean_share: 0.5, mean_due: None }],
+        queues: vec![QueueRecord {
+            name: "main".to_owned(),
+            weight: 1,
+            mean_share: 0.5,
+            mean_due: None,
+            fairness: None,
+        }],
         jobs,
         ..Record::default()
     }
@@ -87,7 +94,7 @@ pub(super) fn made_up() -> Record {
     };
     for (name, weight) in TEAMS {
         let mean_due = Some(f64::from(weight) / 6.0);
-        record.queues.push(QueueRecord { name: name.to_owned(), weight, mean_share: 0.0, mean_due });
+        record.queues.push(QueueRecord { name: name.to_owned(), weight, mean_share: 0.0, mean_due, fairness: None });
     }
     let mut todo: Vec<(usize, i64, i64)> = Vec::new();
     let mut submitted: Vec<i64> = (0..60).map(|_| dice.below(END_MS * 8 / 10)).collect();
@@ -108,7 +115,34 @@ pub(super) fn made_up() -> Record {
         todo.push((i, gpus, 300_000 + dice.below(4_000_000)));
     }
     play(&mut record, &todo);
+    record.queues[1].fairness = Some(QueueFairness { waited_ms: 600_000, evictions: 2, ..QueueFairness::default() });
+    record.queues[2].fairness = Some(short());
+    let columns = |gap: f64| (0..240).map(|_| Means { held: 0.2, due: 0.2 + gap, gap }).collect();
+    record.trend = Some(Trend { column_ms: 60_000, queues: vec![columns(0.0), columns(0.0), columns(0.1)] });
     record
+}
+
+/// A queue that lacked a tenth of the cluster for half of the time in which it waited.
+fn short() -> QueueFairness {
+    QueueFairness {
+        waited_ms: 3_600_000,
+        mean_gap: 0.06,
+        largest_gap: 0.125,
+        largest_gap_at_ms: 1_200_000,
+        short_ms: 1_800_000,
+        short_stretches: 2,
+        usable_ms: 900_000,
+        longest: Some(Stretch {
+            from_ms: 1_200_000,
+            length_ms: 1_500_000,
+            largest_gap: 0.1,
+            job: "llm-07".to_owned(),
+            code: "NotEnoughResources".to_owned(),
+            text: "0 of 4 members can be placed".to_owned(),
+        }),
+        reasons: vec![("NotEnoughResources".to_owned(), 0.9), ("QueueOverused".to_owned(), 0.1)],
+        evictions: 0,
+    }
 }
 
 /// The made-up afternoon with `n` queues, `q00` and on, each with a larger share than the one before.
@@ -119,6 +153,7 @@ pub(super) fn many_queues(n: u32) -> Record {
         weight: 1,
         mean_share: f64::from(i) / f64::from(n * n),
         mean_due: None,
+        fairness: None,
     };
     run.queues = (0..n).map(queue).collect();
     for (i, job) in run.jobs.iter_mut().enumerate() {

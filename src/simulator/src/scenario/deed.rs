@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::world::Fault;
+use crate::world::{Fault, Pace};
 
 /// Something that is done to a cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub enum Deed {
     Evict(Target),
     /// The scheduling gates of a pod, or of the pods of a job, are taken off.
     Ungate(Target),
+    /// The pods of a job are replaced by those of a new revision.
+    Rollout(Target, Pace),
     /// The configuration file gets this content.
     Configure(String),
     /// Something goes wrong.

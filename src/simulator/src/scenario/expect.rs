@@ -155,6 +155,7 @@ fn check(stage: &dyn Stage, wanted: &Expectation) -> Result<Checked, String> {
     };
     number("bound", &wanted.bound, count(stage, of, |pod| pod.node.is_some() && !pod.over))?;
     number("pending", &wanted.pending, count(stage, of, |pod| pod.node.is_none() && !pod.over))?;
+    number("ready", &wanted.ready, count(stage, of, |pod| pod.ready && !pod.gone))?;
     number("finished", &wanted.finished, count(stage, of, |pod| pod.succeeded))?;
     number("evictions", &wanted.evictions, count(stage, of, |pod| pod.evicted))?;
     number("usedCpu", &wanted.used_cpu, used(stage, of, "cpu"))?;
@@ -338,7 +339,8 @@ fn domains(stage: &dyn Stage, of: Of<'_>, label: &str) -> Option<BTreeMap<String
 
 /// Whether an expectation asks for anything at all.
 fn asks_nothing(e: &Expectation) -> bool {
-    let numbers = [&e.bound, &e.pending, &e.finished, &e.evictions, &e.used_cpu, &e.used_gpu, &e.share, &e.started];
+    let numbers =
+        [&e.bound, &e.ready, &e.pending, &e.finished, &e.evictions, &e.used_cpu, &e.used_gpu, &e.share, &e.started];
     let texts = [&e.phase, &e.reason, &e.reason_contains, &e.event];
     let lists = [e.on_nodes.is_some(), e.distinct.is_some(), e.spread.is_some(), e.deserved.is_some()];
     let places = [e.nominated.is_some(), e.pod.is_some() && e.node.is_some()];

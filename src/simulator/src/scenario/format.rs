@@ -142,6 +142,8 @@ pub(super) struct TimelineEntry {
     pub(super) evict: Option<Which>,
     /// Takes the scheduling gates off a pod, or off the pods of a job.
     pub(super) ungate: Option<Which>,
+    /// Replaces the pods of a job by those of a new revision.
+    pub(super) rollout: Option<RolloutEntry>,
     pub(super) node: Option<NodeEntry>,
     pub(super) add_node: Option<NodeEntry>,
     pub(super) queue: Option<QueueEntry>,
@@ -229,6 +231,15 @@ pub(super) struct Which {
     pub(super) namespace: Option<String>,
 }
 
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct RolloutEntry {
+    pub(super) job: String,
+    pub(super) namespace: Option<String>,
+    pub(super) surge: Option<u32>,
+    pub(super) unavailable: Option<u32>,
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub(super) struct FaultEntry {
@@ -255,6 +266,7 @@ pub(super) struct Expectation {
     pub(super) queue: Option<String>,
     pub(super) namespace: Option<String>,
     pub(super) bound: Option<Written>,
+    pub(super) ready: Option<Written>,
     pub(super) pending: Option<Written>,
     pub(super) finished: Option<Written>,
     pub(super) evictions: Option<Written>,

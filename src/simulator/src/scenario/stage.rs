@@ -84,6 +84,8 @@ pub struct PodFacts<'a> {
     pub node: Option<&'a str>,
     /// The node nominated for it.
     pub nominated: Option<&'a str>,
+    /// Whether it runs and does not terminate.
+    pub ready: bool,
     /// Whether it has ended well.
     pub succeeded: bool,
     /// Whether it has ended, or is gone.
@@ -103,6 +105,7 @@ impl<'a> PodFacts<'a> {
             job: 0,
             node: pod.node.as_deref(),
             nominated: pod.nominated.as_deref(),
+            ready: pod.phase == PodPhase::Running && !pod.deleting,
             succeeded: pod.phase == PodPhase::Succeeded,
             over: matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed),
             gone: false,

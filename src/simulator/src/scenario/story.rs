@@ -63,13 +63,18 @@ impl Story {
             }
         };
         let story = Self { scenario, file: file.to_owned(), config_file, expectations };
-        if let Some((name, text)) = story.plan()?.setup.configuration {
+        let setup = story.plan()?.setup;
+        if let Some((name, text)) = setup.configuration {
             // A scenario is about a configuration that works; one that does not is a mistake of the file.
-            krafla_engine::Configuration::read(&text, &name, &registry(), false).map_err(|problems| {
-                let why = problems.join("\n");
-                let wrong = story.scenario.config.as_ref().map(|config| at(config, "config", &why));
-                story.wrong(&wrong.unwrap_or_else(|| format!("configFile: {why}").into()))
-            })?;
+            krafla_engine::Configuration::read(&text, &name, &registry(), setup.engine.profile_only).map_err(
+                |problems| {
+                    let why = problems.join("\n");
+                    let wrong = story.scenario.config.as_ref().map(|config| at(config, "config", &why));
+                    story.wrong(&wrong.unwrap_or_else(|| {
+                        format!("{}: {why}", if name == "profiles" { "profiles" } else { "configFile" }).into()
+                    }))
+                },
+            )?;
         }
         Ok(story)
     }

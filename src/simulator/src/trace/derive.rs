@@ -1,10 +1,12 @@
 //! Columns that the trace lacks, made up by rule and seed. The rules stand in [`Derive`](super::options::Derive).
 
+use std::collections::BTreeMap;
+
 use super::draft::Draft;
 use super::fields::div_ceil;
 use super::options::Options;
 use super::random::{draw, pick};
-use super::workload::{GPU_MILLI, JobShape};
+use super::workload::{Deserved, GPU_MILLI, JobShape, NodeShape};
 
 /// Widths of derived gangs and how many in a hundred jobs have them: most jobs of public GPU clusters are single pods,
 /// and the wide ones hold most of the GPUs.
@@ -50,6 +52,27 @@ pub(crate) fn derive(draft: &mut Draft, options: &Options) {
         let n_jobs = sum(&mut draft.jobs, |job| memory(job, bytes));
         draft.note(format!("memory is derived for {n_jobs} jobs: {bytes} bytes for each GPU"));
     }
+}
+
+/// What each queue is due of the cluster by its weight. Runs when the cluster has its size.
+pub(crate) fn deserved(draft: &mut Draft) -> BTreeMap<String, Deserved> {
+    let whole = |amount: fn(&NodeShape) -> i64| -> i128 {
+        draft.nodes.iter().map(|node| i128::from(amount(node)) * i128::from(node.count)).sum()
+    };
+    let cpu = whole(|node| node.cpu_milli);
+    let memory = whole(|node| node.memory_bytes);
+    let gpu = whole(|node| node.gpus.saturating_mul(GPU_MILLI));
+    let weights: i128 = draft.queues.values().copied().map(i128::from).sum();
+    let part = |amount: i128, weight: u32| i64::try_from(amount * i128::from(weight) / weights).unwrap_or(i64::MAX);
+    let due = |weight| Deserved {
+        cpu_milli: part(cpu, weight),
+        memory_bytes: part(memory, weight),
+        gpu_milli: part(gpu, weight),
+    };
+    let dues: BTreeMap<String, Deserved> =
+        draft.queues.iter().map(|(name, weight)| (name.clone(), due(*weight))).collect();
+    draft.note(format!("`deserved` is derived for {} queues: the cluster by weight, {weights} in all", dues.len()));
+    dues
 }
 
 /// Whether a rule changed a job.
@@ -136,6 +159,7 @@ mod tests {
             gangs: true,
             tenants: Some(4),
             priorities: true,
+            deserved: false,
             cpu_per_gpu: Some(6_000),
             memory_per_gpu: Some(32 << 30),
         };
@@ -188,6 +212,18 @@ mod tests {
         let count = |tenant: &str| draft.jobs.iter().filter(|job| job.queue == tenant).count();
         // 1 : 1/2 : 1/3 : 1/4 of 1,000 is 480, 240, 160, 120.
         assert!((430..530).contains(&count("tenant-0")) && count("tenant-3") > 80);
+    }
+
+    #[test]
+    fn what_a_queue_deserves_is_its_part_of_the_cluster() {
+        let node = testkit::node("n", 3);
+        let queues = [("a".to_owned(), 1), ("b".to_owned(), 3)].into();
+        let mut draft = Draft { nodes: vec![node.clone()], queues, ..Draft::default() };
+        let dues = deserved(&mut draft);
+        assert_eq!(dues["a"].cpu_milli, node.cpu_milli * 3 / 4);
+        assert_eq!(dues["b"].memory_bytes, node.memory_bytes * 9 / 4);
+        assert_eq!(dues["b"].gpu_milli, node.gpus * 3_000 * 3 / 4);
+        assert_eq!(draft.notes, ["`deserved` is derived for 2 queues: the cluster by weight, 4 in all"]);
     }
 
     #[test]

@@ -106,6 +106,7 @@ pub(crate) fn finish(mut draft: Draft, path: &Path, kind: &str, options: &Option
     for job in &draft.jobs {
         draft.queues.entry(job.queue.clone()).or_insert(1);
     }
+    let deserved = if options.derive.deserved { derive::deserved(&mut draft) } else { BTreeMap::new() };
     let n_stuck = fit::n_stuck(&draft.nodes, &draft.jobs);
     draft.note_jobs(n_stuck, "can never start, as they do not fit into the empty cluster");
 
@@ -116,7 +117,11 @@ pub(crate) fn finish(mut draft: Draft, path: &Path, kind: &str, options: &Option
     Ok(Workload {
         name: format!("{kind} {file}"),
         nodes: draft.nodes,
-        queues: draft.queues.into_iter().map(|(name, weight)| QueueShape { name, weight }).collect(),
+        queues: draft
+            .queues
+            .into_iter()
+            .map(|(name, weight)| QueueShape { deserved: deserved.get(&name).copied(), name, weight })
+            .collect(),
         priorities,
         jobs: draft.jobs,
         scaling: Scaling { time_compression: options.time_compression, trace_nodes, nodes },

@@ -67,6 +67,9 @@ pub struct Derive {
     /// Classes `high` (1000) for 20 % of the jobs, `normal` (500) for 50 %, `low` (0, preemptible) for 30 %. A job that has a
     /// priority keeps it.
     pub priorities: bool,
+    /// `deserved` of each queue: its part of the cluster by its weight among all queues, rounded down to thousandths of a core,
+    /// bytes, and thousandths of a device.
+    pub deserved: bool,
     /// Thousandths of a core for each GPU, for pods that ask for GPUs and for no CPU. A share of a GPU gets its share.
     pub cpu_per_gpu: Option<i64>,
     /// Bytes for each GPU, for pods that ask for GPUs and for no memory. A share of a GPU gets its share.

@@ -73,6 +73,19 @@ pub struct QueueShape {
     pub name: String,
     /// Its weight among its siblings, 1 or more.
     pub weight: u32,
+    /// What it is due of the cluster, where that is derived.
+    pub deserved: Option<Deserved>,
+}
+
+/// What a queue is due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Deserved {
+    /// CPU in thousandths of a core.
+    pub cpu_milli: i64,
+    /// Memory in bytes.
+    pub memory_bytes: i64,
+    /// GPUs in thousandths of a device.
+    pub gpu_milli: i64,
 }
 
 /// A job: a gang of pods that is submitted once, and runs for a time once enough of it has started.

@@ -7,6 +7,7 @@ use krafla_model::{Event, Name, Time};
 
 use super::faults::Fault;
 use super::objects::Submission;
+use super::rollout::Pace;
 
 /// Something that will happen.
 pub enum Happening {
@@ -77,6 +78,20 @@ pub enum Happening {
         name: Name,
         /// Whether it is the name of a job.
         whole_job: bool,
+    },
+    /// Somebody changes what the pods of a job are made from, and they are replaced.
+    Rollout {
+        /// Its namespace; `None`: any.
+        namespace: Option<Name>,
+        /// Its name.
+        name: Name,
+        /// How fast.
+        pace: Pace,
+    },
+    /// The controller of a rollout sees that something has changed.
+    RolloutSees {
+        /// The job.
+        job: usize,
     },
     /// The configuration file changes.
     Configure {

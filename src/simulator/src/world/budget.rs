@@ -1,4 +1,5 @@
-//! The disruption controller's stand-in: keeps the status of PodDisruptionBudgets up to date.
+//! PodDisruptionBudgets: the disruption controller's stand-in keeps their status up to date, and the Eviction API's asks
+//! them.
 
 use krafla_model::{BudgetSpec, Event, Name, PodPhase};
 
@@ -31,12 +32,52 @@ impl World {
         }
     }
 
+    /// The Eviction API's part: takes the disruption of a pod from the budget that protects it, or says why not. Pods that
+    /// have ended, terminate or do not run yet need none.
+    pub(super) fn take_from_budget(&mut self, index: usize) -> Result<(), String> {
+        let pod = &self.store.pods[index];
+        if pod.is_over() || pod.spec.deleting || pod.spec.phase == PodPhase::Pending {
+            return Ok(());
+        }
+        let namespace = pod.spec.namespace();
+        let protects = |budget: &&BudgetSpec| {
+            let selector = budget.selector.as_ref();
+            budget.namespace == *namespace && selector.is_some_and(|selector| selector.matches(&pod.spec.shape.labels))
+        };
+        let mut protecting = self.store.budgets.values().filter(protects);
+        let Some(budget) = protecting.next() else { return Ok(()) };
+        if let Some(other) = protecting.next() {
+            let (one, other) = (&budget.name, &other.name);
+            return Err(format!("500: the pod has more than one PodDisruptionBudget, {one} and {other}"));
+        }
+        let left = budget.allowed.unwrap_or(0).checked_sub(1).ok_or_else(|| {
+            format!("429: PodDisruptionBudget {} allows 0 more disruptions now, 1 is needed", budget.name)
+        })?;
+        let key = (budget.namespace.clone(), budget.name.clone());
+        if let Some(budget) = self.store.budgets.get_mut(&key) {
+            budget.allowed = Some(left);
+            self.spent_budgets.insert(key);
+        }
+        Ok(())
+    }
+
+    /// Tells of the budgets from which evictions were taken.
+    fn tell_of_spent_budgets(&mut self) {
+        for key in std::mem::take(&mut self.spent_budgets) {
+            if let Some(budget) = self.store.budgets.get(&key).cloned() {
+                self.tell(Event::Budget(budget));
+            }
+        }
+    }
+
     /// Recounts the budgets of namespaces whose pods have changed, and tells of those that differ. Once an instant, after
     /// everything else in it.
     ///
     /// Cost: nothing where no pod of a namespace with a budget has changed, else the budgets of those namespaces times the
     /// pods ever made.
     pub(super) fn recount_budgets(&mut self) {
+        // Pods first: who is told of a status knows of the evictions that it includes.
+        self.tell_of_spent_budgets();
         for namespace in std::mem::take(&mut self.stale_budgets) {
             let keys = self.store.counted_budgets.iter().filter(|(ns, _)| *ns == namespace);
             for key in keys.cloned().collect::<Vec<_>>() {
@@ -82,6 +123,7 @@ mod tests {
             actions: krafla_actions::all(),
             plugins: krafla_plugins::all(),
             node_plugins: krafla_plugins::node::all(),
+            ..Registry::default()
         }
     }
 

@@ -49,7 +49,9 @@ impl World {
             let existing = if joins { self.store.pod_named(&namespace, &plan.name) } else { None };
             match existing.filter(|pod| !self.store.pods[*pod].is_over() && self.store.pods[*pod].job == job) {
                 Some(pod) => self.replace_pod(pod, plan),
-                None => self.make_pod(job, plan),
+                None => {
+                    self.make_pod(job, plan);
+                }
             }
         }
         self.recount_quotas(&namespace);
@@ -110,7 +112,7 @@ impl World {
     }
 
     /// Makes a pod.
-    fn make_pod(&mut self, job: usize, plan: Submitted) {
+    pub(super) fn make_pod(&mut self, job: usize, plan: Submitted) -> usize {
         let node = plan.node.clone();
         let (priority, shape) = self.admitted(&plan);
         let plan = Submitted { shape, ..plan };
@@ -122,6 +124,7 @@ impl World {
             }
             None => self.tell_of_pod(index),
         }
+        index
     }
 
     /// A pod was lost before it ended: its controller makes it again, if it has one.
@@ -167,8 +170,10 @@ impl World {
             attained_ms: old.spec.attained_ms,
             restart_ms: old.restart_ms,
         };
+        let revision = old.revision;
         self.store.pods[index].replaced = true;
-        self.make_pod(owner, plan);
+        let again = self.make_pod(owner, plan);
+        self.store.pods[again].revision = revision;
     }
 
     /// Deletes an ended job from the API.

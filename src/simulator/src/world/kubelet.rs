@@ -79,6 +79,7 @@ impl World {
         pod.spec.started = Some(now);
         let (job, runtime) = (pod.job, pod.life.runtime_ms.map(|ms| ms.saturating_add(pod.restart_ms)));
         self.store.jobs[job].started.get_or_insert(now);
+        self.rollout_sees(job);
         self.changes.push((index, PodChange::Started));
         if let Some(ms) = runtime {
             self.plan(now + ms, Happening::Ends { pod: index });
@@ -120,11 +121,18 @@ impl World {
         self.recount_quotas(&self.store.pods[index].spec.namespace().clone());
     }
 
-    pub(super) fn evict_called(&mut self, uid: &Name) {
+    /// The scheduler evicts a pod, or deletes it, which no budget is asked about.
+    pub(super) fn evict_called(&mut self, uid: &Name, delete: bool) {
         self.evictions += 1;
         let Some(index) = self.pod_index(uid) else { return };
         let pod = self.store.pods[index].spec.uid.clone();
-        match self.faults.answer(Verb::Evict, self.now) {
+        let answer = match self.faults.answer(Verb::Evict, self.now) {
+            Answer::Yes | Answer::Lost if !delete => {
+                self.take_from_budget(index).map_or_else(Answer::No, |()| Answer::Yes)
+            }
+            other => other,
+        };
+        match answer {
             Answer::Yes | Answer::Lost => {
                 self.store.pods[index].evicted = true;
                 let owner = self.store.pods[index].job;
@@ -179,6 +187,7 @@ impl World {
             self.save(index);
         }
         self.changes.push((index, PodChange::Gone));
+        self.rollout_sees(self.store.pods[index].job);
         let spec = &self.store.pods[index].spec;
         let (uid, namespace) = (spec.uid.clone(), spec.namespace().clone());
         self.touch_budgets(&namespace);

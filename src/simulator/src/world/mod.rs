@@ -11,6 +11,7 @@ mod faults;
 mod kubelet;
 mod objects;
 mod quota;
+mod rollout;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ pub use agenda::Happening;
 pub use controllers::set_ready;
 pub use faults::{Fault, Verb};
 pub use objects::{Controller, Life, Submission, Submitted};
+pub use rollout::Pace;
 use store::Store;
 pub use store::{Job, Pod};
 
@@ -106,6 +108,8 @@ pub struct World {
     inbox: Vec<Input>,
     /// Namespaces whose budgets have to be recounted.
     stale_budgets: BTreeSet<Name>,
+    /// Budgets from which evictions were taken, and of which nobody has been told since.
+    spent_budgets: BTreeSet<(Name, Name)>,
     /// Reasons of the Kubernetes events emitted so far, by what they are about.
     emitted: BTreeMap<Subject, Vec<String>>,
     problems: Vec<Problem>,
@@ -131,6 +135,7 @@ impl World {
             faults: faults::Faults::default(),
             inbox: Vec::new(),
             stale_budgets: BTreeSet::new(),
+            spent_budgets: BTreeSet::new(),
             emitted: BTreeMap::new(),
             problems: Vec::new(),
             changes: Vec::new(),
@@ -333,6 +338,8 @@ impl World {
             Happening::DeleteJob { namespace, name } => self.delete_job(namespace.as_ref(), &name),
             Happening::DeletePod { namespace, name } => self.delete_pod(namespace.as_ref(), &name),
             Happening::Ungate { namespace, name, whole_job } => self.ungate(namespace.as_ref(), &name, whole_job),
+            Happening::Rollout { namespace, name, pace } => self.begin_rollout(namespace.as_ref(), &name, pace),
+            Happening::RolloutSees { job } => self.advance_rollout(job),
             Happening::Configure { file, text } => {
                 self.setup.configuration = Some((file.clone(), text.clone()));
                 self.inbox.push(Input::Configuration { file, text });
@@ -346,8 +353,8 @@ impl World {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Bind { pod, node } => self.bind_called(&pod.uid, node),
-            Effect::Evict { pod, .. } => self.evict_called(&pod.uid),
+            Effect::Bind { pod, node, .. } => self.bind_called(&pod.uid, node),
+            Effect::Evict { pod, delete, .. } => self.evict_called(&pod.uid, delete),
             Effect::JobStatus { namespace, name, phase, .. } => {
                 self.store.set_phase(&namespace, &name, phase);
                 self.recount_quotas(&namespace);

@@ -11,6 +11,7 @@ use krafla_model::{
 };
 
 use super::objects::{Life, Submitted};
+use super::rollout::Rollout;
 
 /// A pod of the world.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ pub struct Pod {
     pub restart_ms: i64,
     /// Whether a pod was made in its place.
     pub replaced: bool,
+    /// The revision of its job that it is of.
+    pub(super) revision: u32,
 }
 
 impl Pod {
@@ -85,6 +88,10 @@ pub struct Job {
     pub lost_gpu: i64,
     /// Whether it was deleted.
     pub deleted: bool,
+    /// How often what its pods are made from has changed.
+    pub(super) revision: u32,
+    /// The change that is under way.
+    pub(super) rollout: Option<Rollout>,
     /// Whether its PodGroup goes with the last of its pods.
     pub(super) goes_with_pods: bool,
     /// Whether its PodGroup is in the API.
@@ -171,6 +178,8 @@ impl Store {
             evictions: 0,
             lost_gpu: 0,
             deleted: false,
+            revision: 0,
+            rollout: None,
             goes_with_pods: false,
             group: announced.then(|| group.clone()),
         });
@@ -181,7 +190,7 @@ impl Store {
     pub(super) fn add_pod(&mut self, job: usize, plan: Submitted, priority: i32, now: Time) -> usize {
         let index = self.pods.len();
         let owner = &mut self.jobs[job];
-        let group = Some(owner.name.clone());
+        let (group, revision) = (Some(owner.name.clone()), owner.revision);
         owner.pods.push(index);
         owner.alive += 1;
         let spec = PodSpec {
@@ -213,6 +222,7 @@ impl Store {
             evicted: false,
             restart_ms: plan.restart_ms,
             replaced: false,
+            revision,
         });
         index
     }

@@ -49,7 +49,7 @@ fn binds(effects: &[Effect]) -> Vec<String> {
     effects
         .iter()
         .filter_map(|effect| match effect {
-            Effect::Bind { pod, node } => Some(format!("{} -> {node}", pod.name)),
+            Effect::Bind { pod, node, .. } => Some(format!("{} -> {node}", pod.name)),
             _ => None,
         })
         .collect()

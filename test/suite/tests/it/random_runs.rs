@@ -31,7 +31,7 @@ fn jobs() -> impl Strategy<Value = Vec<RandomJob>> {
 }
 
 fn workload(nodes: u32, jobs: &[RandomJob]) -> Workload {
-    let queue = |name: &str, weight| QueueShape { name: name.into(), weight };
+    let queue = |name: &str, weight| QueueShape { name: name.into(), weight, deserved: None };
     let mut shapes: Vec<JobShape> = jobs
         .iter()
         .enumerate()

@@ -91,6 +91,7 @@ fn catalogue() -> Catalogue {
                 },
             ),
         ],
+        ..Catalogue::default()
     }
 }
 

@@ -75,7 +75,7 @@ fn without_a_configuration() {
         (
             "for kube-scheduler",
             "kind: KubeSchedulerConfiguration\n".to_owned(),
-            &[("error 1:7+26", "a configuration of kube-scheduler", "bare configuration")],
+            &[("error 1:1+4", "has no `apiVersion`", "kubescheduler.config.k8s.io/v1")],
         ),
         (
             "two of them",

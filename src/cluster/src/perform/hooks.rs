@@ -1,0 +1,115 @@
+//! Plugins on the way to a bind, with the API at hand.
+
+use std::sync::Arc;
+
+use krafla_framework::effect::PodRef;
+use krafla_framework::scheduling::binding::{BindingPlugin, Later, ObjectApi, ObjectRef};
+use krafla_model::Name;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::{Api, Client};
+use tokio::time::timeout;
+
+use super::answer::CALL;
+use super::status::FIELD_MANAGER;
+
+/// The plugins of this build that talk to the API.
+#[derive(Clone)]
+pub(crate) struct Hooks {
+    pub(crate) plugins: Arc<[Arc<dyn BindingPlugin>]>,
+    pub(crate) client: Client,
+}
+
+/// The way of one pod: its plugins, in order.
+pub(crate) struct Way<'h> {
+    hooks: &'h Hooks,
+    plugins: Vec<&'h Arc<dyn BindingPlugin>>,
+    pod: &'h PodRef,
+    node: &'h str,
+}
+
+impl Hooks {
+    /// The way of a pod through the plugins of these names; those that this build lacks are left out.
+    pub(crate) fn way<'h>(&'h self, names: &[Name], pod: &'h PodRef, node: &'h str) -> Way<'h> {
+        let named = |name: &Name| self.plugins.iter().find(|plugin| name == &plugin.name());
+        Way { hooks: self, plugins: names.iter().filter_map(named).collect(), pod, node }
+    }
+}
+
+impl Way<'_> {
+    /// Runs PreBind; what was done before one failed is taken back.
+    pub(crate) async fn pre_bind(&self) -> Result<(), String> {
+        for (done, plugin) in self.plugins.iter().enumerate() {
+            if let Err(why) = plugin.pre_bind(self.hooks, self.pod, self.node).await {
+                self.undo(done + 1).await;
+                return Err(format!("running PreBind plugin {:?}: {why}", plugin.name()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes all of PreBind back, last first.
+    pub(crate) async fn undo_pre_bind(&self) {
+        self.undo(self.plugins.len()).await;
+    }
+
+    async fn undo(&self, done: usize) {
+        for plugin in self.plugins[..done].iter().rev() {
+            plugin.undo_pre_bind(self.hooks, self.pod, self.node).await;
+        }
+    }
+
+    /// The bind, if a plugin does it.
+    pub(crate) async fn bind(&self) -> Option<Result<(), String>> {
+        for plugin in &self.plugins {
+            if let Some(done) = plugin.bind(self.hooks, self.pod, self.node).await {
+                return Some(done.map_err(|why| format!("running Bind plugin {:?}: {why}", plugin.name())));
+            }
+        }
+        None
+    }
+
+    /// Runs PostBind.
+    pub(crate) async fn post_bind(&self) {
+        for plugin in &self.plugins {
+            plugin.post_bind(self.hooks, self.pod, self.node).await;
+        }
+    }
+}
+
+impl ObjectApi for Hooks {
+    fn get<'a>(&'a self, object: ObjectRef<'a>) -> Later<'a, Result<Option<String>, String>> {
+        Box::pin(async move {
+            let api = self.api(object);
+            let read = timeout(CALL, api.get_opt(object.name)).await.map_err(|_| "no answer".to_owned())?;
+            let read = read.map_err(|error| error.to_string())?;
+            read.map(|found| serde_json::to_string(&found).map_err(|error| error.to_string())).transpose()
+        })
+    }
+
+    fn patch<'a>(&'a self, object: ObjectRef<'a>, patch: &'a str) -> Later<'a, Result<(), String>> {
+        Box::pin(async move {
+            let patch: serde_json::Value = serde_json::from_str(patch).map_err(|error| error.to_string())?;
+            let (api, params) =
+                (self.api(object), PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() });
+            let patch = Patch::Merge(&patch);
+            let call = api.patch(object.name, &params, &patch);
+            match timeout(CALL, call).await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err("no answer".to_owned()),
+            }
+        })
+    }
+}
+
+impl Hooks {
+    fn api(&self, object: ObjectRef<'_>) -> Api<DynamicObject> {
+        let (group, version) = object.api_version.rsplit_once('/').unwrap_or(("", object.api_version));
+        let kind = GroupVersionKind::gvk(group, version, object.kind);
+        let resource = ApiResource::from_gvk_with_plural(&kind, object.plural);
+        match object.namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        }
+    }
+}
