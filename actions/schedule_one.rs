@@ -102,8 +102,8 @@ impl ScheduleOne {
         let mut statement = session.statement();
         let kept = statement.lift_reservation(task);
         for (other, node) in nominated_before(statement.session(), task) {
-            // One that does not fit there any more holds nothing.
-            let _ = statement.pipeline(other, node);
+            // It counts even where it does not fit any more, as in kube-scheduler. One that has a node by now does not.
+            let _ = statement.promise(other, node);
         }
         let session = statement.session_mut();
         let cluster = session.cluster();
