@@ -38,7 +38,7 @@ pub(crate) fn progress(n: u32, of: u32, words: &str) {
     let mut out = std::io::stderr();
     if out.is_terminal() {
         let _ = write!(out, "\r\x1b[K{n}/{of} pods, {words}");
-    } else if n % 100 == 0 {
+    } else if n.is_multiple_of(100) {
         let _ = writeln!(out, "{n}/{of} pods, {words}");
     }
 }
