@@ -14,7 +14,7 @@ use krafla_model::{ClusterState, JobId, Name, NodeId, Resources, TaskId, TaskSta
 use ordered_float::OrderedFloat;
 
 use super::plan::Plan;
-use super::victims::{QueueRanks, is_evictable};
+use super::victims::{QueueRanks, is_evictable, is_whole};
 use super::{ANYWHERE, Against, Beneficiary, waiting};
 
 /// Bundles that are tried to be spared with the job placed anew; each costs a search for the whole job.
@@ -78,9 +78,15 @@ impl Beneficiary<'_> {
             if !bundle.tasks.iter().all(|&victim| self.makes_shares_more_equal(now, &gain, victim)) {
                 continue;
             }
+            let mut attempt = statement.nested();
             for &victim in &bundle.tasks {
-                statement.evict(victim).ok()?;
+                attempt.evict(victim).ok()?;
             }
+            // Members that the gang could do without may have been left out before: it would run on with those alone.
+            if !is_whole(attempt.session(), bundle.job) {
+                continue;
+            }
+            attempt.merge();
             taken.push(bundle);
             let free = statement.session().cluster().totals().future_idle();
             let free = free.plus(&statement.session().cluster().overdraft());
