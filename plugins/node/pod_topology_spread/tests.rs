@@ -1,7 +1,7 @@
-use krafla_model::pod_affinity::{Workload, WorkloadSpec};
-use krafla_model::{Event, PodShape};
 use krafla_model::labels::{Requirement, Selector, Test};
 use krafla_model::pod_affinity::SpreadConstraint;
+use krafla_model::pod_affinity::{Workload, WorkloadSpec};
+use krafla_model::{Event, PodShape};
 use krafla_testkit::{JobScene, Scene};
 
 use super::ZONE;

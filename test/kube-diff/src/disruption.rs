@@ -96,8 +96,11 @@ mod tests {
             }))
             .expect("a pod")
         };
-        let pods =
-            [pod("a", 5, "2026-01-01T00:00:01Z"), pod("b", 5, "2026-01-01T00:00:02Z"), pod("c", 1, "2026-01-01T00:00:03Z")];
+        let pods = [
+            pod("a", 5, "2026-01-01T00:00:01Z"),
+            pod("b", 5, "2026-01-01T00:00:02Z"),
+            pod("c", 1, "2026-01-01T00:00:03Z"),
+        ];
         let pods: Vec<&Pod> = pods.iter().collect();
         let of = |names: &[&str], budgets: &[PodDisruptionBudget]| {
             let victims: Vec<String> = names.iter().map(|name| format!("x/{name}")).collect();

@@ -41,7 +41,12 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let file = File::open(path).with_context(|| path.display().to_string())?;
-        Ok(Self { file: BufReader::new(file), begun: String::new(), scores: BTreeMap::new(), preemptions: BTreeMap::new() })
+        Ok(Self {
+            file: BufReader::new(file),
+            begun: String::new(),
+            scores: BTreeMap::new(),
+            preemptions: BTreeMap::new(),
+        })
     }
 
     /// The scores for a pod. What was said of others is forgotten.

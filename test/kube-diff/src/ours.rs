@@ -85,8 +85,7 @@ impl Ours {
         let found = searcher.find(profile, cluster, task, cluster.nodes(), now, None);
         let name = |node: NodeId| cluster.node(node).name().to_string();
         let feasible: Vec<NodeId> = searcher.feasible().to_vec();
-        let mut answer =
-            Answer { feasible: feasible.iter().map(|node| name(*node)).collect(), ..Answer::default() };
+        let mut answer = Answer { feasible: feasible.iter().map(|node| name(*node)).collect(), ..Answer::default() };
         match found {
             Found::Node { node, .. } => answer.chosen = Some(name(node)),
             Found::Nothing(refusals) => answer.objections = refusals.objections,

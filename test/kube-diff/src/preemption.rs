@@ -238,8 +238,7 @@ async fn add_budget(world: &mut World) -> anyhow::Result<PodDisruptionBudget> {
 /// No controller runs: what a budget allows is said here.
 async fn change_budget(world: &mut World, budget: &PodDisruptionBudget) -> anyhow::Result<PodDisruptionBudget> {
     let allowed = world.dice.between(0, 2);
-    let status =
-        json!({ "disruptionsAllowed": allowed, "currentHealthy": 3, "desiredHealthy": 1, "expectedPods": 3 });
+    let status = json!({ "disruptionsAllowed": allowed, "currentHealthy": 3, "desiredHealthy": 1, "expectedPods": 3 });
     let meta = &budget.metadata;
     let api = world.stage.of::<PodDisruptionBudget>(meta.namespace.as_deref().unwrap_or_default());
     let name = meta.name.as_deref().unwrap_or_default();

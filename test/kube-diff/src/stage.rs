@@ -51,7 +51,10 @@ impl Stage {
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let assets = Assets::find()?;
         if assets.program("kube-scheduler").is_none() {
-            bail!("there is no kube-scheduler in {}; hack/control-plane/build --all makes it", assets.folder().display());
+            bail!(
+                "there is no kube-scheduler in {}; hack/control-plane/build --all makes it",
+                assets.folder().display()
+            );
         }
         let mut control_plane = ControlPlane::start(&assets, Options::new().no_controllers()).await?;
         let client = control_plane.client()?;

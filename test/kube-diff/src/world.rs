@@ -230,7 +230,8 @@ impl World {
         if self.services.len() >= MOST_SERVICES {
             let service = self.services.remove(self.dice.index(self.services.len()));
             let namespace = service.metadata.namespace.clone().unwrap_or_default();
-            delete_now(&self.stage.of::<Service>(&namespace), service.metadata.name.as_deref().unwrap_or_default()).await?;
+            delete_now(&self.stage.of::<Service>(&namespace), service.metadata.name.as_deref().unwrap_or_default())
+                .await?;
             self.ours.gone(&Object::Service(Box::new(service)));
         }
         let name = self.name("s");

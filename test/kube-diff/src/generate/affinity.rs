@@ -44,9 +44,7 @@ fn node_term(dice: &mut Dice, nodes: &[String]) -> Value {
 }
 
 fn node_expression(dice: &mut Dice) -> Value {
-    let generation = |dice: &mut Dice, operator: &str| {
-        json!({ "key": "generation", "operator": operator, "values": [dice.between(0, 9).to_string()] })
-    };
+    let generation = |dice: &mut Dice, operator: &str| json!({ "key": "generation", "operator": operator, "values": [dice.between(0, 9).to_string()] });
     let (key, values): (&str, &[&str]) = match dice.index(6) {
         0 => ("disk", &["hdd", "nvme", "ssd"]),
         1 => ("rack", &["r1", "r2", "r3", "r4"]),
@@ -102,7 +100,9 @@ fn pod_term(dice: &mut Dice, labels: &Value) -> Value {
         term["namespaceSelector"] = match dice.index(3) {
             0 => json!({}),
             1 => json!({ "matchLabels": { "team": dice.pick(&["a", "b"]) } }),
-            _ => json!({ "matchExpressions": [{ "key": "stage", "operator": dice.pick(&["Exists", "DoesNotExist"]) }] }),
+            _ => {
+                json!({ "matchExpressions": [{ "key": "stage", "operator": dice.pick(&["Exists", "DoesNotExist"]) }] })
+            }
         };
     }
     term
@@ -119,7 +119,9 @@ pub(crate) fn selector(dice: &mut Dice, labels: &Value) -> Value {
         2 => json!({ "matchExpressions": [{ "key": "app", "operator": "In", "values": dice.some(&APPS, 1) }] }),
         3 => json!({ "matchExpressions": [{ "key": "app", "operator": "NotIn", "values": dice.some(&APPS, 1) }] }),
         4 => json!({ "matchExpressions": [{ "key": "tier", "operator": "Exists" }] }),
-        5 => json!({ "matchExpressions": [{ "key": "tier", "operator": "DoesNotExist" }, { "key": "rev", "operator": "In", "values": dice.some(&REVISIONS, 1) }] }),
+        5 => {
+            json!({ "matchExpressions": [{ "key": "tier", "operator": "DoesNotExist" }, { "key": "rev", "operator": "In", "values": dice.some(&REVISIONS, 1) }] })
+        }
         _ => json!({ "matchLabels": { "app": dice.pick(&APPS) } }),
     }
 }
@@ -139,8 +141,7 @@ pub(crate) fn spread_constraints(dice: &mut Dice, labels: &Value) -> Value {
         if constraints.iter().any(|one| one["topologyKey"] == key && one["whenUnsatisfiable"] == when) {
             continue;
         }
-        let mut constraint =
-            json!({ "maxSkew": dice.between(1, 4), "topologyKey": key, "whenUnsatisfiable": when });
+        let mut constraint = json!({ "maxSkew": dice.between(1, 4), "topologyKey": key, "whenUnsatisfiable": when });
         if !dice.chance(5) {
             constraint["labelSelector"] = selector(dice, labels);
             if dice.chance(15) && !names_revision(&constraint["labelSelector"]) {

@@ -66,8 +66,11 @@ pub(crate) fn taints(dice: &mut Dice, percent: u32) -> Value {
 pub(crate) fn resources(dice: &mut Dice) -> Value {
     let cores = dice.between(1, 16);
     let cpu = if dice.chance(50) { cores.to_string() } else { format!("{}m", cores * 1000 - dice.between(1, 400)) };
-    let memory =
-        if dice.chance(50) { format!("{}Gi", cores * 3) } else { (cores * 4_000_000_000 - dice.between(0, 999_999)).to_string() };
+    let memory = if dice.chance(50) {
+        format!("{}Gi", cores * 3)
+    } else {
+        (cores * 4_000_000_000 - dice.between(0, 999_999)).to_string()
+    };
     let pods = if dice.chance(15) { dice.between(1, 6) } else { dice.between(20, 110) };
     let mut resources = json!({ "cpu": cpu, "memory": memory, "pods": pods.to_string() });
     if dice.chance(70) {

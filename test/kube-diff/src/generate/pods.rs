@@ -113,7 +113,8 @@ fn resources(dice: &mut Dice) -> Value {
     }
     if dice.chance(55) {
         let memory = dice.between(1, 1500);
-        requests["memory"] = json!(if dice.chance(50) { format!("{memory}Mi") } else { (memory * 1_000_003).to_string() });
+        requests["memory"] =
+            json!(if dice.chance(50) { format!("{memory}Mi") } else { (memory * 1_000_003).to_string() });
     }
     if dice.chance(8) {
         requests["ephemeral-storage"] = json!(format!("{}Mi", dice.between(100, 9000)));
