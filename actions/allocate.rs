@@ -13,9 +13,9 @@ use krafla_model::{ClusterState, JobId, QueueId, Resources, TaskId, TaskStatus};
 
 use crate::enqueue::{ClosedQueues, explain_missing_queue};
 use crate::placement::{
-    Attempt, can_still_start, cluster_is_too_full, explain_promises, needed_first, place_one, placed,
+    Attempt, can_still_start, cluster_is_too_full_for, explain_promises, needed_first, place_one, placed,
 };
-use crate::promises::with_promises;
+use crate::promises::{give_up_what_may_not_be_had, is_promised, with_promises};
 
 /// Name and arguments.
 pub const INFO: ActionInfo =
@@ -46,13 +46,13 @@ impl Action for Allocate {
     }
 
     fn execute(&mut self, session: &mut Session<'_>) {
+        give_up_what_may_not_be_had(session);
         let mut work = collect(session);
         for (queue, job) in with_promises(session) {
             // What was promised was not too much for the queue when it was.
             while work.jobs.get_mut(&queue).is_some_and(|jobs| jobs.remove(&job)) {
                 take_turn(session, &mut work, queue, job);
-                let cluster = session.cluster();
-                if !cluster.nominees().any(|task| cluster.task(task).job == Some(job)) {
+                if !is_promised(session.cluster(), job) {
                     break;
                 }
             }
@@ -267,7 +267,7 @@ fn hopeless(session: &Session<'_>, id: JobId) -> Option<Reason> {
         return None;
     }
     let needed = job.min_available().saturating_sub(placed(job));
-    cluster_is_too_full(cluster, &least_request(cluster, id, needed)?, needed)
+    cluster_is_too_full_for(cluster, id, &least_request(cluster, id, needed)?, needed)
 }
 
 /// The least that any `needed` of a job's pending tasks ask for together; `None` where that is not plain: tasks of

@@ -10,6 +10,7 @@ use krafla_framework::{Action, ActionInfo, Arguments, Freeable, RankedQueue, Rea
 use krafla_model::{JobId, QueueId};
 
 use crate::eviction::FreeableSums;
+use crate::promises::is_expected;
 
 /// Name and arguments.
 pub const INFO: ActionInfo =
@@ -36,6 +37,8 @@ impl Action for Enqueue {
             let queue = session.cluster().job(job).queue;
             match queue {
                 Some(queue) if closed.turn_away(session, job, queue) => {}
+                // It was in, and room is kept for the pods that it lost.
+                Some(_) if is_expected(session.cluster(), job) => session.admit(job),
                 Some(queue) => {
                     let rank = session.plugins().job_rank(session.cluster(), job);
                     doors.entry(queue).or_default().push(job, rank);

@@ -3,13 +3,15 @@
 //! Where `preempt` leaves every gang at its minimum, this may break one, all of it, if pods that can be done without are
 //! not enough.
 
-use krafla_framework::{Action, ActionInfo, ArgumentInfo, ArgumentKind, Arguments, Session};
+use krafla_framework::{Action, ActionInfo, ArgumentInfo, ArgumentKind, Arguments, Session, VictimVotes};
 
 use crate::eviction::{Against, Beneficiary};
 use crate::preempt::starving_by_queue;
+use crate::victim_votes;
 
 /// What both gang actions take.
 pub(crate) const ARGUMENTS: &[ArgumentInfo] = &[
+    crate::COMPAT,
     ArgumentInfo::new(
         "maxDomains",
         ArgumentKind::Integer { min: i64::MIN, max: i64::MAX },
@@ -31,11 +33,12 @@ pub const INFO: ActionInfo = ActionInfo {
 
 struct GangPreempt {
     allow_whole: bool,
+    votes: VictimVotes,
 }
 
 /// Makes the action.
 pub fn build(arguments: &Arguments) -> Box<dyn Action> {
-    Box::new(GangPreempt { allow_whole: allows_whole(arguments) })
+    Box::new(GangPreempt { allow_whole: allows_whole(arguments), votes: victim_votes(arguments) })
 }
 
 /// Whether running gangs may be broken.
@@ -51,7 +54,7 @@ impl Action for GangPreempt {
     fn execute(&mut self, session: &mut Session<'_>) {
         for (queue, jobs) in starving_by_queue(session) {
             for job in jobs {
-                let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherJobs };
+                let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherJobs, votes: self.votes };
                 who.make_room_by_bundles(session, self.allow_whole);
             }
         }

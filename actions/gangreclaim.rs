@@ -1,9 +1,10 @@
 //! `gangreclaim`: a queue that holds less than it is due takes it back for a whole job, and gangs go as wholes.
 
-use krafla_framework::{Action, ActionInfo, Arguments, Session};
+use krafla_framework::{Action, ActionInfo, Arguments, Session, VictimVotes};
 
 use crate::gangpreempt::{ARGUMENTS, allows_whole};
 use crate::reclaim::for_each_reclaimer;
+use crate::victim_votes;
 
 /// Name and arguments.
 pub const INFO: ActionInfo = ActionInfo {
@@ -15,11 +16,12 @@ pub const INFO: ActionInfo = ActionInfo {
 
 struct GangReclaim {
     allow_whole: bool,
+    votes: VictimVotes,
 }
 
 /// Makes the action.
 pub fn build(arguments: &Arguments) -> Box<dyn Action> {
-    Box::new(GangReclaim { allow_whole: allows_whole(arguments) })
+    Box::new(GangReclaim { allow_whole: allows_whole(arguments), votes: victim_votes(arguments) })
 }
 
 impl Action for GangReclaim {
@@ -28,6 +30,8 @@ impl Action for GangReclaim {
     }
 
     fn execute(&mut self, session: &mut Session<'_>) {
-        for_each_reclaimer(session, INFO.name, |who, session| who.make_room_by_bundles(session, self.allow_whole));
+        for_each_reclaimer(session, INFO.name, self.votes, |who, session| {
+            who.make_room_by_bundles(session, self.allow_whole)
+        });
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod allocate;
 pub mod backfill;
+pub mod consolidate;
 pub mod enqueue;
 mod eviction;
 pub mod gangpreempt;
@@ -13,8 +14,9 @@ pub mod preempt;
 mod promises;
 pub mod reclaim;
 pub mod schedule_one;
+pub mod shuffle;
 
-use krafla_framework::{ActionBuilder, ArgumentInfo, ArgumentKind};
+use krafla_framework::{ActionBuilder, ArgumentInfo, ArgumentKind, Arguments, VictimVotes};
 
 /// Shared by the actions that search nodes.
 const ERROR_CACHE: ArgumentInfo = ArgumentInfo::new(
@@ -23,6 +25,22 @@ const ERROR_CACHE: ArgumentInfo = ArgumentInfo::new(
     "true",
     "accepted; equal tasks that found no node are never searched for twice while nothing has changed",
 );
+
+/// Shared by the actions that evict for somebody.
+const COMPAT: ArgumentInfo = ArgumentInfo::new(
+    "compat",
+    ArgumentKind::OneOf(&["krafla", "volcano"]),
+    "krafla",
+    "how plugins' answers on victims combine: `volcano` lets an empty one hand over to the next tier",
+);
+
+/// How plugins' answers on victims combine.
+fn victim_votes(arguments: &Arguments) -> VictimVotes {
+    match arguments.text(COMPAT.key, COMPAT.default) {
+        "volcano" => VictimVotes::Volcano,
+        _ => VictimVotes::Veto,
+    }
+}
 
 /// Every action of this crate, in the order in which help texts list them.
 pub fn all() -> Vec<ActionBuilder> {
@@ -34,6 +52,8 @@ pub fn all() -> Vec<ActionBuilder> {
         ActionBuilder { info: reclaim::INFO, build: reclaim::build },
         ActionBuilder { info: gangpreempt::INFO, build: gangpreempt::build },
         ActionBuilder { info: gangreclaim::INFO, build: gangreclaim::build },
+        ActionBuilder { info: consolidate::INFO, build: consolidate::build },
+        ActionBuilder { info: shuffle::INFO, build: shuffle::build },
         ActionBuilder { info: schedule_one::INFO, build: schedule_one::build },
     ]
 }

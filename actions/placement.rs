@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use krafla_framework::search::SearchLimits;
 use krafla_framework::{Found, Reason, Refusals, Room, Session, Shortage, Statement};
 use krafla_model::job::Role;
-use krafla_model::{ClusterState, Job, JobId, Name, QueueId, Resources, ShapeId, TaskId, TaskStatus};
+use krafla_model::{ClusterState, Job, JobId, Name, NodeId, QueueId, Resources, ShapeId, TaskId, TaskStatus};
 
 /// What one attempt at a job learned.
 #[derive(Default)]
@@ -34,15 +34,32 @@ impl Attempt {
     }
 }
 
-/// Tries to place one task; `true` if it was given or promised a node.
+/// Tries to place one task; `true` if it was given or promised a node. Room that is kept for it is tried first, and stays
+/// kept if it is placed nowhere.
 pub(crate) fn place_one(
     statement: &mut Statement<'_, '_>,
     queue: QueueId,
     task: TaskId,
     attempt: &mut Attempt,
 ) -> bool {
+    let mut trial = statement.nested();
+    let kept = trial.lift_reservation(task);
+    let placed = place(&mut trial, queue, task, attempt, kept);
+    if placed {
+        trial.merge();
+    }
+    placed
+}
+
+fn place(
+    statement: &mut Statement<'_, '_>,
+    queue: QueueId,
+    task: TaskId,
+    attempt: &mut Attempt,
+    kept: Option<NodeId>,
+) -> bool {
     let shape = statement.session().cluster().task(task).shape;
-    if attempt.failed.contains_key(&shape) {
+    if kept.is_none() && attempt.failed.contains_key(&shape) {
         return false;
     }
     let limits = match statement.session().allocatable(queue, task) {
@@ -56,7 +73,10 @@ pub(crate) fn place_one(
             return false;
         }
     };
-    match statement.session_mut().find_node(task, limits) {
+    let now = statement.session_mut();
+    let there =
+        kept.and_then(|node| Some(Found::Node { node, room: now.verdict(task, node, limits).ok()?, score: 0.0 }));
+    match there.unwrap_or_else(|| now.find_node(task, limits)) {
         Found::Node { node, room, .. } => {
             let done = match room {
                 Room::Now => statement.allocate(task, node),
@@ -76,7 +96,24 @@ pub(crate) fn place_one(
 /// Why no placement at all can serve a request of `members`: it is more than all nodes together have free. What one node
 /// is overdrawn by takes nothing from the others.
 pub(crate) fn cluster_is_too_full(cluster: &ClusterState, request: &Resources, members: u32) -> Option<Reason> {
-    let free = cluster.totals().future_idle().plus(&cluster.overdraft());
+    too_little(cluster, request, members, cluster.totals().future_idle().plus(&cluster.overdraft()))
+}
+
+/// The same for a job, which has besides what is kept for it.
+pub(crate) fn cluster_is_too_full_for(
+    cluster: &ClusterState,
+    job: JobId,
+    request: &Resources,
+    members: u32,
+) -> Option<Reason> {
+    let mut free = cluster.totals().future_idle().plus(&cluster.overdraft());
+    for kept in cluster.reservations().filter(|kept| kept.job == job) {
+        free.add(&cluster.shape(kept.shape).request);
+    }
+    too_little(cluster, request, members, free)
+}
+
+fn too_little(cluster: &ClusterState, request: &Resources, members: u32, free: Resources) -> Option<Reason> {
     let short = request.first_over(&Resources::default(), &free)?;
     let (total, id) = (&cluster.totals().allocatable, short.resource);
     let shortage = Shortage {

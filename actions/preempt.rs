@@ -4,10 +4,11 @@
 //! and so on. A gang is served as a whole or not at all: nobody is evicted for members that could not run.
 
 use krafla_framework::rank::{JobRank, QueueRank};
-use krafla_framework::{Action, ActionInfo, ArgumentInfo, ArgumentKind, Arguments, Session};
+use krafla_framework::{Action, ActionInfo, ArgumentInfo, ArgumentKind, Arguments, Session, VictimVotes};
 use krafla_model::{JobId, QueueId};
 
-use crate::eviction::{Against, Beneficiary, waiting};
+use crate::eviction::{Against, Beneficiary, Vain, waiting};
+use crate::victim_votes;
 
 const COUNT: ArgumentKind = ArgumentKind::Integer { min: 0, max: i64::MAX };
 
@@ -18,6 +19,7 @@ pub const INFO: ActionInfo = ActionInfo {
     places: true,
     arguments: &[
         crate::ERROR_CACHE,
+        crate::COMPAT,
         ArgumentInfo::new(
             "enableTopologyAwarePreemption",
             ArgumentKind::Bool,
@@ -31,11 +33,20 @@ pub const INFO: ActionInfo = ActionInfo {
     ],
 };
 
-struct Preempt;
+struct Preempt {
+    votes: VictimVotes,
+    /// Whether what is known to be in vain is tried all the same.
+    blind: bool,
+}
 
 /// Makes the action.
-pub fn build(_: &Arguments) -> Box<dyn Action> {
-    Box::new(Preempt)
+pub fn build(arguments: &Arguments) -> Box<dyn Action> {
+    Box::new(Preempt { votes: victim_votes(arguments), blind: false })
+}
+
+/// Makes an action that decides the same and tries everything; tests compare the two.
+pub fn build_blind(arguments: &Arguments) -> Box<dyn Action> {
+    Box::new(Preempt { votes: victim_votes(arguments), blind: true })
 }
 
 impl Action for Preempt {
@@ -44,26 +55,33 @@ impl Action for Preempt {
     }
 
     fn execute(&mut self, session: &mut Session<'_>) {
+        let mut vain = if self.blind { Vain::blind() } else { Vain::default() };
         for (queue, jobs) in starving_by_queue(session) {
             for &job in &jobs {
-                let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherJobs };
-                who.make_room(session);
+                let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherJobs, votes: self.votes };
+                who.make_room(session, &mut vain);
             }
             for job in jobs {
-                within(session, queue, job);
+                if within(session, queue, job, self.votes) {
+                    vain.clear();
+                }
             }
         }
     }
 }
 
-/// A job's better members take the room of its lesser ones.
-fn within(session: &mut Session<'_>, queue: QueueId, job: JobId) {
-    let who = Beneficiary { action: INFO.name, queue, job, against: Against::OwnJob };
+/// A job's better members take the room of its lesser ones. Answers whether anybody went.
+fn within(session: &mut Session<'_>, queue: QueueId, job: JobId, votes: VictimVotes) -> bool {
+    let who = Beneficiary { action: INFO.name, queue, job, against: Against::OwnJob, votes };
+    let has_none = session.cluster().job(job).counts().sum(|status| status.is_allocated()) == 0;
+    let mut made = false;
     for task in waiting(session, job) {
-        if !session.plugins().job_starving(session.cluster(), job) || !who.make_room_for(session, task) {
-            return;
+        if has_none || !session.plugins().job_starving(session.cluster(), job) || !who.make_room_for(session, task) {
+            break;
         }
+        made = true;
     }
+    made
 }
 
 /// Jobs that starve, or would have more than their minimum, in order, by queue, in order. Not those at the door, of

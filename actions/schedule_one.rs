@@ -72,6 +72,7 @@ impl ScheduleOne {
             Tried::Fits(node) => {
                 session.clear_nomination(task);
                 let mut statement = session.statement();
+                statement.lift_reservation(task);
                 if statement.allocate(task, node).is_ok() {
                     statement.commit_binds();
                     take_back(session);
@@ -99,6 +100,7 @@ impl ScheduleOne {
     /// Looks for a node, and for what would make one fit. Nothing of it stays.
     fn try_out(&mut self, session: &mut Session<'_>, task: TaskId) -> Tried {
         let mut statement = session.statement();
+        let kept = statement.lift_reservation(task);
         for (other, node) in nominated_before(statement.session(), task) {
             // It counts even where it does not fit any more, as in kube-scheduler. One that has a node by now does not.
             let _ = statement.promise(other, node);
@@ -106,7 +108,7 @@ impl ScheduleOne {
         let session = statement.session_mut();
         let cluster = session.cluster();
         let own = cluster.task(task).nominated.as_deref().and_then(|name| cluster.find_node(name));
-        if let Some(node) = own
+        if let Some(node) = kept.or(own)
             && let (Found::Node { node, room: Room::Now, .. }, _) = session.find_node_among(task, &[node], 1)
         {
             return Tried::Fits(node);
@@ -195,6 +197,8 @@ fn preempt(session: &mut Session<'_>, task: TaskId, node: NodeId, victims: &[Tas
             beneficiary: cluster.task_label(task),
             placements: Arc::clone(&placements),
             node: cluster.node(node).name().clone(),
+            destination: None,
+            cause: None,
             shares: Vec::new(),
         });
     } else {

@@ -1,6 +1,6 @@
 //! `cdp`: a pod is left in peace for a while after it was given its node.
 
-use krafla_framework::session_plugin::{EvictionKind, SessionPlugin, Victims};
+use krafla_framework::session_plugin::{Comparison, EvictionKind, SessionPlugin, Victims};
 use krafla_framework::{PluginEntry, PluginInfo, Point};
 use krafla_model::{ClusterState, JobId, PodPhase, TaskId, Time};
 
@@ -9,7 +9,7 @@ pub const INFO: PluginInfo = PluginInfo {
     name: "cdp",
     about: "leave a pod in peace for its cooldown time",
     arguments: &[],
-    points: &[Point::Preemptable, Point::Reclaimable, Point::UnifiedEvictable],
+    points: &[Point::Preemptable, Point::Reclaimable, Point::UnifiedEvictable, Point::Evictable],
 };
 
 struct Cdp {
@@ -44,11 +44,19 @@ impl SessionPlugin for Cdp {
         cooled_down(cluster, candidates)
     }
 
+    fn preempts_no_more(&self, _: &ClusterState, _: JobId, _: JobId) -> Comparison {
+        Comparison::Always
+    }
+
     fn reclaimable(&self, cluster: &ClusterState, _: TaskId, candidates: &[TaskId]) -> Victims {
         cooled_down(cluster, candidates)
     }
 
     fn unified_evictable(&self, cluster: &ClusterState, _: EvictionKind, _: JobId, candidates: &[TaskId]) -> Victims {
+        cooled_down(cluster, candidates)
+    }
+
+    fn evictable(&self, cluster: &ClusterState, candidates: &[TaskId]) -> Victims {
         cooled_down(cluster, candidates)
     }
 

@@ -1,6 +1,6 @@
 //! `conformance`: what the cluster itself needs is never evicted.
 
-use krafla_framework::session_plugin::{EvictionKind, SessionPlugin, Victims};
+use krafla_framework::session_plugin::{Comparison, EvictionKind, SessionPlugin, Victims};
 use krafla_framework::{PluginEntry, PluginInfo, Point};
 use krafla_model::{ClusterState, JobId, TaskId};
 
@@ -9,7 +9,7 @@ pub const INFO: PluginInfo = PluginInfo {
     name: "conformance",
     about: "never evict what the cluster itself needs",
     arguments: &[],
-    points: &[Point::Preemptable, Point::Reclaimable, Point::UnifiedEvictable],
+    points: &[Point::Preemptable, Point::Reclaimable, Point::UnifiedEvictable, Point::Evictable],
 };
 
 struct Conformance;
@@ -32,11 +32,19 @@ impl SessionPlugin for Conformance {
         dispensable(cluster, candidates)
     }
 
+    fn preempts_no_more(&self, _: &ClusterState, _: JobId, _: JobId) -> Comparison {
+        Comparison::Always
+    }
+
     fn reclaimable(&self, cluster: &ClusterState, _: TaskId, candidates: &[TaskId]) -> Victims {
         dispensable(cluster, candidates)
     }
 
     fn unified_evictable(&self, cluster: &ClusterState, _: EvictionKind, _: JobId, candidates: &[TaskId]) -> Victims {
+        dispensable(cluster, candidates)
+    }
+
+    fn evictable(&self, cluster: &ClusterState, candidates: &[TaskId]) -> Victims {
         dispensable(cluster, candidates)
     }
 }

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use krafla_framework::session_plugin::{SessionPlugin, Victims};
-use krafla_framework::{PluginEntry, PluginInfo, Point, Rank};
-use krafla_model::{ClusterState, JobId, QueueId, Resources, TaskId};
+use krafla_framework::session_plugin::{Comparison, SessionPlugin, Victims};
+use krafla_framework::{PluginEntry, PluginInfo, Point, Rank, RelativeShare};
+use krafla_model::{ClusterState, JobId, QueueId, ResourceId, Resources, TaskId};
 use ordered_float::OrderedFloat;
 
 use crate::drf_hierarchy::Hierarchy;
@@ -66,6 +66,13 @@ impl SessionPlugin for Drf {
         self.on_allocate(cluster, task);
     }
 
+    /// Jobs that have been let in since the session began count for what branches are due.
+    fn before_action(&mut self, cluster: &ClusterState, action: &str) {
+        if self.hierarchy && matches!(action, "reclaim" | "gangreclaim") {
+            self.tree.divide(cluster, None);
+        }
+    }
+
     fn queue_order(&self, _: &ClusterState, queue: QueueId, rank: &mut Rank) {
         self.tree.rank(queue, rank);
     }
@@ -73,6 +80,24 @@ impl SessionPlugin for Drf {
     /// What runs out for one is out of reach for all, and that moves every branch.
     fn queues_move_together(&self) -> bool {
         self.hierarchy
+    }
+
+    fn could_reclaim(&self, cluster: &ClusterState, queue: QueueId, more: &Resources) -> Option<Resources> {
+        self.hierarchy.then(|| self.tree.could_reclaim(cluster, queue, more))
+    }
+
+    fn compares_branches(&self) -> bool {
+        self.hierarchy
+    }
+
+    fn branch_shares(
+        &self,
+        resource: ResourceId,
+        one: QueueId,
+        more: &Resources,
+        other: QueueId,
+    ) -> Option<[RelativeShare; 2]> {
+        self.tree.shares_where_they_part(resource, one, more, other)
     }
 
     fn reclaimable(&self, cluster: &ClusterState, reclaimer: TaskId, candidates: &[TaskId]) -> Victims {
@@ -100,6 +125,12 @@ impl SessionPlugin for Drf {
             }
         }
         Victims::Only(victims)
+    }
+
+    fn preempts_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        let (one, two) = (cluster.job(job), cluster.job(than));
+        let hold_nothing = one.held().claimed().is_zero() && two.held().claimed().is_zero();
+        if hold_nothing && one.spec.weight <= two.spec.weight { Comparison::Now } else { Comparison::Unknown }
     }
 }
 

@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use krafla_framework::Rank;
+use krafla_framework::{Rank, RelativeShare};
 use krafla_model::queue::ROOT_QUEUE;
 use krafla_model::{ClusterState, JobId, Name, QueueId, ResourceId, Resources, TaskId};
 use ordered_float::OrderedFloat;
+
+use crate::water_filling::{Claim, divide};
 
 /// What the share of a node is divided by.
 type Weight = OrderedFloat<f64>;
@@ -35,6 +37,10 @@ struct Node {
     nodes: BTreeMap<Name, usize>,
     jobs: Vec<JobId>,
     standing: Standing,
+    /// All that is held below it.
+    sum: Resources,
+    /// What it is due; see [`Hierarchy::divide`].
+    due: Resources,
 }
 
 #[derive(Clone, Debug)]
@@ -148,6 +154,94 @@ impl Hierarchy {
         victims
     }
 
+    /// Divides each resource of the cluster between branches, from the root down: by weight, and to none more than is wanted
+    /// below it. Jobs that stand at the door want nothing. `more` is wanted by a queue besides.
+    ///
+    /// What branches count as, which orders queues, cannot say who may take from whom: it may grow by a loss and shrink by
+    /// a gain, so that pods could be taken back and forth for ever. Cost: the jobs, and branches times resources.
+    pub(crate) fn divide(&mut self, cluster: &ClusterState, more: Option<(QueueId, &Resources)>) {
+        let mut jobs: BTreeMap<usize, Vec<Resources>> = BTreeMap::new();
+        for (&id, leaf) in &self.leaves {
+            let (job, held) = (cluster.job(id), cluster.job(id).held());
+            jobs.entry(leaf.node).or_default().push(if job.is_pending() { held.claimed() } else { held.wanted() });
+        }
+        if let Some((queue, more)) = more {
+            let node = self.places.get(&queue).and_then(|place| place.last()).copied().unwrap_or(ROOT);
+            jobs.entry(node).or_default().push(more.clone());
+        }
+        let mut wanted = vec![Resources::default(); self.nodes.len()];
+        for at in (0..self.nodes.len()).rev() {
+            jobs.get(&at).into_iter().flatten().for_each(|job| wanted[at].add(job));
+            if at != ROOT {
+                let below = wanted[at].clone();
+                wanted[self.nodes[at].parent].add(&below);
+            }
+        }
+        if let Some(root) = self.nodes.get_mut(ROOT) {
+            root.due = self.total.clone();
+        }
+        for at in 0..self.nodes.len() {
+            let below: Vec<usize> = self.nodes[at].nodes.values().copied().collect();
+            if below.is_empty() {
+                continue;
+            }
+            let branches = below.iter().map(|&i| (self.nodes[i].weight, &wanted[i]));
+            let claimants: Vec<(Weight, &Resources)> =
+                branches.chain(jobs.get(&at).into_iter().flatten().map(|job| (ONE, job))).collect();
+            let mut dues = vec![Resources::default(); below.len()];
+            for (resource, amount) in self.nodes[at].due.iter() {
+                let claim = |(weight, wants): &(Weight, &Resources)| Claim {
+                    weight: in_thousandths(*weight),
+                    floor: 0,
+                    ceiling: wants.get(resource),
+                };
+                let claims: Vec<Claim> = claimants.iter().map(claim).collect();
+                for (due, part) in dues.iter_mut().zip(divide(amount, &claims)) {
+                    due.set(resource, part);
+                }
+            }
+            for (i, due) in below.into_iter().zip(dues) {
+                self.nodes[i].due = due;
+            }
+        }
+    }
+
+    /// All that the branches of two queues hold of a resource, relative to what they are due of it, where they part: of `one`
+    /// with `more`, and of `other`. `None` if one is below the other.
+    pub(crate) fn shares_where_they_part(
+        &self,
+        resource: ResourceId,
+        one: QueueId,
+        more: &Resources,
+        other: QueueId,
+    ) -> Option<[RelativeShare; 2]> {
+        let (one, other) = (self.places.get(&one)?, self.places.get(&other)?);
+        let (one, other) = one.iter().zip(other).find(|(one, other)| one != other)?;
+        let (one, other) = (self.nodes.get(*one)?, self.nodes.get(*other)?);
+        let only = |amount: i64| Resources::default().with(resource, amount);
+        let share = |node: &Node, held: i64| {
+            RelativeShare::of(&only(held), &only(node.due.get(resource)), &only(self.total.get(resource)))
+        };
+        Some([share(one, one.sum.get(resource) + more.get(resource)), share(other, other.sum.get(resource))])
+    }
+
+    /// What the queues hold from which a queue could take with `more`; at most, since each may lose only a part of it.
+    pub(crate) fn could_reclaim(&self, cluster: &ClusterState, queue: QueueId, more: &Resources) -> Resources {
+        let mut then = self.clone();
+        then.divide(cluster, Some((queue, more)));
+        let mut sum = Resources::default();
+        for (id, other) in cluster.queues().filter(|(id, other)| *id != queue && other.spec.reclaimable) {
+            for (resource, _) in more.iter().filter(|(resource, asked)| *resource != ResourceId::PODS && *asked > 0) {
+                let shares = then.shares_where_they_part(resource, queue, more, id);
+                if shares.is_some_and(|[gained, share]| gained.may_take_from(&share)) {
+                    let held = other.jobs().map(|job| cluster.job(job).held().claimed().get(resource)).sum::<i64>();
+                    sum.set(resource, sum.get(resource) + held);
+                }
+            }
+        }
+        sum
+    }
+
     fn give(&mut self, job: JobId, amount: &Resources) {
         if let Some(leaf) = self.leaves.get_mut(&job) {
             leaf.standing.held.add(amount);
@@ -228,15 +322,30 @@ impl Hierarchy {
         let jobs = node.jobs.iter().filter_map(|job| Some((ONE, &self.leaves.get(job)?.standing)));
         let children: Vec<(Weight, &Standing)> = branches.chain(jobs).collect();
         let standing = together(&children, &self.total);
+        let mut sum = Resources::default();
+        for below in node.nodes.values().filter_map(|i| self.nodes.get(*i)) {
+            sum.add(&below.sum);
+        }
+        for leaf in node.jobs.iter().filter_map(|job| self.leaves.get(job)) {
+            sum.add(&leaf.standing.held);
+        }
         if let Some(node) = self.nodes.get_mut(at) {
-            node.standing = standing;
+            (node.standing, node.sum) = (standing, sum);
         }
     }
 }
 
 impl Node {
     fn below(parent: usize) -> Self {
-        Self { parent, weight: ONE, nodes: BTreeMap::new(), jobs: Vec::new(), standing: Standing::default() }
+        Self {
+            parent,
+            weight: ONE,
+            nodes: BTreeMap::new(),
+            jobs: Vec::new(),
+            standing: Standing::default(),
+            sum: Resources::default(),
+            due: Resources::default(),
+        }
     }
 
     fn key(&self) -> (bool, OrderedFloat<f64>) {
@@ -275,6 +384,13 @@ fn together(children: &[(Weight, &Standing)], total: &Resources) -> Standing {
     }
     let share = held.dominant_share(total);
     Standing { held, share, saturated: children.iter().all(|(_, child)| child.saturated) }
+}
+
+/// A weight as the whole number that amounts are divided by.
+fn in_thousandths(weight: Weight) -> u32 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is clamped to what fits")]
+    let whole = (weight.into_inner() * 1_000.0).round().clamp(1.0, f64::from(u32::MAX)) as u32;
+    whole
 }
 
 /// A part of amounts, in whole units, so that equal parts are equal.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use krafla_framework::reasons::Reasons;
-use krafla_framework::session_plugin::{EvictionKind, JobCondition, SessionPlugin, Victims, Vote};
+use krafla_framework::session_plugin::{Comparison, EvictionKind, JobCondition, SessionPlugin, Victims, Vote};
 use krafla_framework::{PluginEntry, PluginInfo, Point, Rank, Reason};
 use krafla_model::{ClusterState, Job, JobId, TaskId, TaskStatus};
 
@@ -76,6 +76,11 @@ impl SessionPlugin for Gang {
 
     fn preemptable(&self, cluster: &ClusterState, _: TaskId, candidates: &[TaskId]) -> Victims {
         spare_of_each_job(cluster, candidates)
+    }
+
+    /// What a job can spare is asked for once for all.
+    fn preempts_no_more(&self, _: &ClusterState, _: JobId, _: JobId) -> Comparison {
+        Comparison::Now
     }
 
     fn reclaimable(&self, cluster: &ClusterState, _: TaskId, candidates: &[TaskId]) -> Victims {

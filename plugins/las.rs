@@ -5,7 +5,7 @@
 //! each threshold that its service passes. Lower levels go first; within one, the older job does. Only who is on a
 //! higher level is evicted, and nobody ever rises, so no two jobs evict each other in turns.
 
-use krafla_framework::session_plugin::{SessionPlugin, Victims};
+use krafla_framework::session_plugin::{Comparison, SessionPlugin, Victims};
 use krafla_framework::{ArgumentInfo, ArgumentKind, PluginEntry, PluginInfo, Point, Rank};
 use krafla_model::{ClusterState, JobId, TaskId, TaskStatus, Time};
 
@@ -99,6 +99,10 @@ impl SessionPlugin for Las {
 
     fn preemptable(&self, cluster: &ClusterState, preemptor: TaskId, candidates: &[TaskId]) -> Victims {
         later_jobs(cluster, preemptor, candidates, |job| self.place(cluster, job))
+    }
+
+    fn preempts_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        if self.place(cluster, job) >= self.place(cluster, than) { Comparison::Always } else { Comparison::Unknown }
     }
 
     /// Those on the highest level, and of equals the youngest.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use krafla_framework::session_plugin::{EvictionKind, SessionPlugin, Victims};
+use krafla_framework::session_plugin::{Comparison, EvictionKind, SessionPlugin, Victims};
 use krafla_framework::{PluginEntry, PluginInfo, Point};
 use krafla_model::{Budget, ClusterState, JobId, Name, ShapeId, TaskId};
 
@@ -11,7 +11,7 @@ pub const INFO: PluginInfo = PluginInfo {
     name: "pdb",
     about: "evict no more pods than their budgets allow",
     arguments: &[],
-    points: &[Point::Preemptable, Point::Reclaimable, Point::UnifiedEvictable],
+    points: &[Point::Preemptable, Point::Reclaimable, Point::UnifiedEvictable, Point::Evictable],
 };
 
 struct Pdb;
@@ -34,11 +34,20 @@ impl SessionPlugin for Pdb {
         within_budgets(cluster, candidates)
     }
 
+    /// One victim may use up what another would need.
+    fn preempts_no_more(&self, cluster: &ClusterState, _: JobId, _: JobId) -> Comparison {
+        if cluster.has_budgets() { Comparison::Unknown } else { Comparison::Always }
+    }
+
     fn reclaimable(&self, cluster: &ClusterState, _: TaskId, candidates: &[TaskId]) -> Victims {
         within_budgets(cluster, candidates)
     }
 
     fn unified_evictable(&self, cluster: &ClusterState, _: EvictionKind, _: JobId, candidates: &[TaskId]) -> Victims {
+        within_budgets(cluster, candidates)
+    }
+
+    fn evictable(&self, cluster: &ClusterState, candidates: &[TaskId]) -> Victims {
         within_budgets(cluster, candidates)
     }
 }

@@ -1,6 +1,6 @@
 //! `priority`: jobs and tasks of a higher priority class go first, and may evict those of a lower one.
 
-use krafla_framework::session_plugin::{EvictionKind, SessionPlugin, Victims};
+use krafla_framework::session_plugin::{Comparison, EvictionKind, SessionPlugin, Victims};
 use krafla_framework::{PluginEntry, PluginInfo, Point, Rank};
 use krafla_model::{ClusterState, JobId, TaskId};
 
@@ -57,6 +57,10 @@ impl SessionPlugin for Priority {
             None => false,
         };
         Victims::Only(candidates.iter().copied().filter(lower).collect())
+    }
+
+    fn preempts_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        if cluster.job(job).priority <= cluster.job(than).priority { Comparison::Always } else { Comparison::Unknown }
     }
 
     fn unified_evictable(

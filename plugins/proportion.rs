@@ -207,7 +207,7 @@ impl SessionPlugin for Proportion {
         self.divide(cluster);
     }
 
-    fn before_action(&mut self, cluster: &ClusterState) {
+    fn before_action(&mut self, cluster: &ClusterState, _: &str) {
         if self.outdated {
             self.divide(cluster);
         }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use krafla_framework::session_plugin::{SessionPlugin, Victims};
+use krafla_framework::session_plugin::{Comparison, SessionPlugin, Victims};
 use krafla_framework::{PluginEntry, PluginInfo, Point, Rank};
 use krafla_model::{ClusterState, JobId, TaskId};
 
@@ -44,6 +44,10 @@ impl SessionPlugin for Srsf {
 
     fn preemptable(&self, cluster: &ClusterState, preemptor: TaskId, candidates: &[TaskId]) -> Victims {
         later_jobs(cluster, preemptor, candidates, |job| remaining(cluster, job))
+    }
+
+    fn preempts_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        if remaining(cluster, job) >= remaining(cluster, than) { Comparison::Always } else { Comparison::Unknown }
     }
 
     /// Those with the most left, and of equals the youngest.

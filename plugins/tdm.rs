@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use krafla_framework::conf::window::DailyWindow;
 use krafla_framework::reasons::Reasons;
-use krafla_framework::session_plugin::{JobCondition, SessionPlugin, Victims, Vote};
+use krafla_framework::session_plugin::{Comparison, JobCondition, SessionPlugin, Unwanted, Victims, Vote};
 use krafla_framework::{
     ArgumentInfo, ArgumentKind, CycleState, NodePlugin, PluginEntry, PluginInfo, Point, ProfileEntry, Rank, Room,
     Scope, Value, Verdict, Why,
@@ -95,6 +95,17 @@ impl Zones {
     }
 }
 
+impl Zones {
+    /// Why a task should leave its node, in words.
+    fn why(&self, cluster: &ClusterState, task: TaskId) -> String {
+        let node = cluster.task(task).node();
+        let (name, zone) = node
+            .map_or(("?", "?"), |node| (cluster.node(node).name().as_str(), zone(cluster, node).unwrap_or_default()));
+        let hours = self.windows.get(zone).map(DailyWindow::to_string).unwrap_or_default();
+        format!("node {name} is outside of the hours {hours} of its zone `{zone}`")
+    }
+}
+
 fn zone(cluster: &ClusterState, node: NodeId) -> Option<&str> {
     let zone = cluster.node(node).spec.labels.get(ZONE_LABEL)?;
     Some(zone.as_str()).filter(|zone| !zone.is_empty())
@@ -115,6 +126,8 @@ struct Tdm {
     due: bool,
     /// When they were due last.
     last_round: Option<Time>,
+    /// Whether this session carries a round out.
+    asked: bool,
     /// When the answers change next, as the last session left the cluster.
     wake: Time,
 }
@@ -135,6 +148,7 @@ pub fn build(entry: &PluginEntry) -> Box<dyn SessionPlugin> {
         period_ms: i64::try_from(arguments.duration_ms(PERIOD, 60_000)).unwrap_or(i64::MAX),
         due: false,
         last_round: None,
+        asked: false,
         wake: Time::NEVER,
     })
 }
@@ -154,10 +168,15 @@ impl SessionPlugin for Tdm {
 
     fn open(&mut self, cluster: &ClusterState) {
         let now = cluster.now();
+        self.asked = false;
         self.due = self.last_round.is_none_or(|last| now >= last + self.period_ms);
         if self.due {
             self.last_round = Some(now);
         }
+    }
+
+    fn before_action(&mut self, _: &ClusterState, action: &str) {
+        self.asked |= action == "shuffle";
     }
 
     /// Cost: linear in nodes, and in the tasks that wait.
@@ -190,7 +209,12 @@ impl SessionPlugin for Tdm {
         Victims::Only(as_jobs_allow(cluster, fit))
     }
 
-    fn victim_tasks(&self, cluster: &ClusterState, _: &[TaskId]) -> Vec<TaskId> {
+    /// It looks at the shape of the preemptor alone.
+    fn preempts_no_more(&self, _: &ClusterState, _: JobId, _: JobId) -> Comparison {
+        Comparison::Now
+    }
+
+    fn victim_tasks(&self, cluster: &ClusterState, _: &[TaskId]) -> Vec<Unwanted> {
         if !self.due {
             return Vec::new();
         }
@@ -200,7 +224,8 @@ impl SessionPlugin for Tdm {
             let (ordinal, created, uid) = task.default_order();
             (task.priority, Reverse((ordinal, created, uid.clone())))
         });
-        as_jobs_allow(cluster, overdue.into_iter())
+        let leave = as_jobs_allow(cluster, overdue.into_iter());
+        leave.into_iter().map(|task| Unwanted { task, why: self.zones.why(cluster, task) }).collect()
     }
 
     fn wakes_at(&self, cluster: &ClusterState) -> Time {
@@ -222,9 +247,9 @@ impl Tdm {
                 next = next.min(window.next_change(now, self.zones.offset_ms));
             }
         }
-        // Who is still there after a round that was due is either more than its job allows, and then who left brings the
-        // next session, or nobody carries rounds out.
-        if !self.due && !self.zones.overdue(cluster).is_empty() {
+        // A round is asked for as long as somebody is still there: more than its job allows, or protected. None if nobody
+        // carries rounds out.
+        if (!self.due || self.asked) && !self.zones.overdue(cluster).is_empty() {
             next = next.min(self.last_round.map_or(Time::NEVER, |last| last + self.period_ms));
         }
         next
@@ -377,6 +402,12 @@ mod tests {
         victims.iter().map(|task| cluster.task(*task).name.to_string()).collect()
     }
 
+    /// Names of those that should leave.
+    fn named(cluster: &ClusterState, tdm: &dyn SessionPlugin) -> Vec<String> {
+        let tasks: Vec<TaskId> = tdm.victim_tasks(cluster, &[]).into_iter().map(|unwanted| unwanted.task).collect();
+        names(cluster, &tasks)
+    }
+
     #[test]
     fn a_pod_that_needs_its_room_evicts_batch_work_of_plain_nodes() {
         let cluster = nodes(23 * HOUR)
@@ -416,7 +447,7 @@ mod tests {
             let both = nodes(12 * HOUR).job("a", job).job("b", job).build();
             let mut tdm = night();
             tdm.open(&both);
-            let victims = names(&both, &tdm.victim_tasks(&both, &[]));
+            let victims = named(&both, &*tdm);
             let of = |name: &str| victims.iter().filter(|victim| victim.starts_with(name)).count();
             assert_eq!((of("a-"), of("b-")), (want, want), "{stays:?}, {n_preemptable} of {n_running}");
         }
@@ -426,15 +457,15 @@ mod tests {
     fn pods_leave_when_the_hours_are_over_at_most_once_a_period() {
         let at = |at, node: &str| nodes(at).job("a", |job| job.running(1, "1c", node)).build();
         let mut tdm = plugin(&[("tdm.revocable-zone.rz", "22:00-06:00"), (PERIOD, "2m")]);
-        let mut named = |cluster: &ClusterState| {
+        let mut leave = |cluster: &ClusterState| {
             tdm.open(cluster);
-            names(cluster, &tdm.victim_tasks(cluster, &[]))
+            named(cluster, &*tdm)
         };
-        assert_eq!(named(&at(5 * HOUR, "lent")), [""; 0], "in its hours");
-        assert_eq!(named(&at(12 * HOUR, "plain")), [""; 0], "a plain node");
-        assert_eq!(named(&at(13 * HOUR, "lent")), ["a-0"]);
-        assert_eq!(named(&at(13 * HOUR + 119_999, "lent")), [""; 0], "within the period");
-        assert_eq!(named(&at(13 * HOUR + 120_000, "lent")), ["a-0"]);
+        assert_eq!(leave(&at(5 * HOUR, "lent")), [""; 0], "in its hours");
+        assert_eq!(leave(&at(12 * HOUR, "plain")), [""; 0], "a plain node");
+        assert_eq!(leave(&at(13 * HOUR, "lent")), ["a-0"]);
+        assert_eq!(leave(&at(13 * HOUR + 119_999, "lent")), [""; 0], "within the period");
+        assert_eq!(leave(&at(13 * HOUR + 120_000, "lent")), ["a-0"]);
     }
 
     #[test]
@@ -447,7 +478,7 @@ mod tests {
             .build();
         let mut tdm = night();
         tdm.open(&cluster);
-        assert_eq!(names(&cluster, &tdm.victim_tasks(&cluster, &[])), ["a-0", "a-2"]);
+        assert_eq!(named(&cluster, &*tdm), ["a-0", "a-2"]);
     }
 
     #[test]
@@ -477,12 +508,15 @@ mod tests {
             tdm.close(&cluster, &Reasons::default(), &[], &mut Vec::new());
             assert_eq!(tdm.wakes_at(&cluster), want, "{name}");
         }
-        let mut tdm = night();
-        for (at, want) in [(12 * HOUR, Time::NEVER), (12 * HOUR + 20_000, Time(12 * HOUR + 60_000))] {
-            let cluster = nodes(at).job("a", runs_there).build();
-            tdm.open(&cluster);
-            tdm.close(&cluster, &Reasons::default(), &[], &mut Vec::new());
-            assert_eq!(tdm.wakes_at(&cluster), want, "the next round");
+        for (action, first) in [("allocate", Time::NEVER), ("shuffle", Time(12 * HOUR + 60_000))] {
+            let mut tdm = night();
+            for (at, want) in [(12 * HOUR, first), (12 * HOUR + 20_000, Time(12 * HOUR + 60_000))] {
+                let cluster = nodes(at).job("a", runs_there).build();
+                tdm.open(&cluster);
+                tdm.before_action(&cluster, action);
+                tdm.close(&cluster, &Reasons::default(), &[], &mut Vec::new());
+                assert_eq!(tdm.wakes_at(&cluster), want, "the next round");
+            }
         }
     }
 

@@ -8,13 +8,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use krafla_framework::rank::Rank;
-use krafla_framework::{EvictionKind, Found, Room, Session, Statement};
+use krafla_framework::{EvictedFor, EvictionKind, Found, Room, Session, Statement};
 use krafla_model::resources::ratio;
 use krafla_model::{ClusterState, JobId, Name, NodeId, Resources, TaskId, TaskStatus, Time};
 use ordered_float::OrderedFloat;
 
 use super::plan::Plan;
-use super::victims::{QueueRanks, is_evictable, makes_shares_more_equal};
+use super::victims::{QueueRanks, is_evictable};
 use super::{ANYWHERE, Against, Beneficiary, waiting};
 
 /// Bundles that are tried to be spared with the job placed anew; each costs a search for the whole job.
@@ -70,12 +70,12 @@ impl Beneficiary<'_> {
         need: &Resources,
         bundles: Vec<Bundle>,
     ) -> Option<(Plan, Vec<Bundle>)> {
-        let gained = self.share_with(session.cluster(), need);
+        let gain = self.gain(session.cluster(), need);
         let mut statement = session.statement();
         let mut taken: Vec<Bundle> = Vec::new();
         for bundle in bundles {
-            let cluster = statement.session().cluster();
-            if !bundle.tasks.iter().all(|&victim| makes_shares_more_equal(cluster, self, gained, victim)) {
+            let now = statement.session();
+            if !bundle.tasks.iter().all(|&victim| self.makes_shares_more_equal(now, &gain, victim)) {
                 continue;
             }
             for &victim in &bundle.tasks {
@@ -89,7 +89,7 @@ impl Beneficiary<'_> {
             }
             if let Some(placements) = self.place_all(&mut statement, tasks) {
                 let evictions = taken.iter().map(|bundle| bundle.tasks.clone()).collect();
-                return Some((Plan { evictions, placements, is_enough: true, placed: 0 }, taken));
+                return Some((Plan { evictions, placements, is_enough: true }, taken));
             }
         }
         None
@@ -200,7 +200,7 @@ impl Beneficiary<'_> {
             Against::OtherQueues(_) => EvictionKind::GangReclaim,
             Against::OtherJobs | Against::OwnJob => EvictionKind::GangPreempt,
         };
-        let mut allowed = session.plugins().unified_evictable(cluster, kind, self.job, &asked);
+        let mut allowed = session.plugins().victims(cluster, EvictedFor::WholeJob(kind, self.job), &asked, self.votes);
         allowed.sort_unstable();
         bundles.retain(|bundle| bundle.tasks.iter().all(|task| allowed.binary_search(task).is_ok()));
         bundles

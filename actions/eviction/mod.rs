@@ -7,21 +7,30 @@
 
 mod bundles;
 mod freeable;
+mod moves;
 mod plan;
 mod search;
+mod shares;
+mod vain;
 mod victims;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use krafla_framework::search::SearchLimits;
-use krafla_framework::{Dues, EvictionCertificate, PodRef, Reason, RelativeShare, Session, ShareMove, Statement};
-use krafla_model::{ClusterState, JobId, Name, QueueId, Resources, ShapeId, TaskId, TaskStatus};
+use krafla_framework::{EvictionCertificate, PodRef, Reason, Session, Statement, VictimVotes};
+use krafla_model::{JobId, Name, QueueId, ShapeId, TaskId, TaskStatus};
 
 use crate::placement::{explain_promises, needed_first, placed};
 pub(crate) use freeable::FreeableSums;
+pub(crate) use moves::Futile;
 use plan::Plan;
 use search::Search;
+pub(crate) use shares::ShareRule;
+use shares::Shares;
+use vain::Failure;
+pub(crate) use vain::Vain;
+pub(crate) use victims::{everybody_placed, is_evictable, is_whole};
 
 /// Now, or after a release.
 const ANYWHERE: SearchLimits = SearchLimits { may_start: true, may_wait: true };
@@ -33,8 +42,8 @@ pub(crate) enum Against<'d> {
     OtherJobs,
     /// Those of the job itself.
     OwnJob,
-    /// Those of other queues, which are due this.
-    OtherQueues(&'d Dues),
+    /// Those of other queues, so far as shares let them.
+    OtherQueues(ShareRule<'d>),
 }
 
 /// A job that makes room for itself.
@@ -44,22 +53,35 @@ pub(crate) struct Beneficiary<'d> {
     pub(crate) queue: QueueId,
     pub(crate) job: JobId,
     pub(crate) against: Against<'d>,
+    /// How plugins' answers on victims combine.
+    pub(crate) votes: VictimVotes,
 }
 
 impl Beneficiary<'_> {
     /// Tries to make room for the job: for its minimum as a whole, then for one member after the other. Decides nothing
-    /// if the job could not start with what it would get.
-    pub(crate) fn make_room(&self, session: &mut Session<'_>) {
+    /// if the job could not start with what it would get. Nothing is tried that is known to be in `vain`.
+    pub(crate) fn make_room(&self, session: &mut Session<'_>, vain: &mut Vain) {
         let tasks = waiting(session, self.job);
+        if let Some(failure) = vain.foresees(session, self, &tasks) {
+            debug_assert!(!self.plan(session, tasks).0.is_enough, "what one job seeks in vain another finds");
+            self.explain_failure(session, failure);
+            return;
+        }
+        let sought = tasks.clone();
         let (mut plan, search) = self.plan(session, tasks);
         match (plan.is_enough, plan.evictions.is_empty()) {
             (true, false) => {
                 plan.spare(session, self);
                 self.carry_out(session, &plan);
+                vain.clear();
             }
             // It fits without: that is for `allocate` and `backfill` to do.
             (true, true) => {}
-            (false, _) => self.explain_failure(session, &plan, &search),
+            (false, _) => {
+                let failure = Failure::of(session.cluster(), &plan, &search);
+                vain.note(session, self, &sought, failure);
+                self.explain_failure(session, failure);
+            }
         }
     }
 
@@ -107,12 +129,15 @@ impl Beneficiary<'_> {
         }
         let now = statement.session();
         plan.is_enough = now.plugins().job_pipelined(now.cluster(), self.job);
-        plan.placed = placed(now.cluster().job(self.job));
         (plan, search)
     }
 
+    /// Commits a plan. One for which nobody has to go after all is left to `allocate` and `backfill`.
     fn carry_out(&self, session: &mut Session<'_>, plan: &Plan) {
-        let before = self.shares(session.cluster(), plan);
+        if plan.evictions.is_empty() {
+            return;
+        }
+        let before = self.shares(session, plan);
         let Some(statement) = plan.replay(session, self) else { return };
         let placements: Arc<[_]> = plan
             .placements
@@ -122,7 +147,7 @@ impl Beneficiary<'_> {
                 (PodRef::of(cluster, task), cluster.node(node).name().clone())
             })
             .collect();
-        let after = self.shares(statement.session().cluster(), plan);
+        let after = self.shares(statement.session(), plan);
         if !self.is_fair(&before, &after) {
             return;
         }
@@ -139,58 +164,27 @@ impl Beneficiary<'_> {
         before: &Shares,
         after: &Shares,
     ) {
-        statement.commit(|cluster, victim| {
-            let loser = cluster.task(victim).job.and_then(|job| cluster.job(job).queue);
-            let moved = |queue: QueueId| {
-                Some(ShareMove {
-                    queue: cluster.queue(queue).spec.name.clone(),
-                    before: *before.get(&queue)?,
-                    after: *after.get(&queue)?,
-                })
-            };
-            EvictionCertificate {
-                action: self.action.to_owned(),
-                beneficiary: cluster.job_label(self.job),
-                placements: Arc::clone(placements),
-                node: cluster.task(victim).node().map(|node| cluster.node(node).name().clone()).unwrap_or_default(),
-                shares: [Some(self.queue), loser].into_iter().flatten().filter_map(moved).collect(),
-            }
+        statement.commit(|cluster, victim| EvictionCertificate {
+            action: self.action.to_owned(),
+            beneficiary: cluster.job_label(self.job),
+            placements: Arc::clone(placements),
+            node: cluster.task(victim).node().map(|node| cluster.node(node).name().clone()).unwrap_or_default(),
+            destination: None,
+            cause: None,
+            shares: self.moves_of(cluster, victim, before, after),
         });
     }
 
-    /// The share of the job's queue with `more`; `None` within a queue, where no share is moved.
-    fn share_with(&self, cluster: &ClusterState, more: &Resources) -> Option<RelativeShare> {
-        let Against::OtherQueues(dues) = self.against else { return None };
-        Some(dues.share(self.queue, &cluster.queue(self.queue).held().claimed().plus(more)))
-    }
-
-    /// Shares of the queues that a plan moves; none within a queue.
-    fn shares(&self, cluster: &ClusterState, plan: &Plan) -> Shares {
-        let Against::OtherQueues(dues) = self.against else { return Shares::new() };
-        let losers = plan.evictions.iter().flatten().filter_map(|task| cluster.job(cluster.task(*task).job?).queue);
-        let share = |queue: QueueId| (queue, dues.share(queue, &cluster.queue(queue).held().claimed()));
-        losers.chain([self.queue]).map(share).collect()
-    }
-
-    /// Whether the share rule holds for the plan as a whole.
-    fn is_fair(&self, before: &Shares, after: &Shares) -> bool {
-        let Some(gained) = after.get(&self.queue) else { return true };
-        before.iter().filter(|(queue, _)| **queue != self.queue).all(|(_, share)| gained.may_take_from(share))
-    }
-
     /// Says that evictions would not help, if any could have been made.
-    fn explain_failure(&self, session: &mut Session<'_>, plan: &Plan, search: &Search) {
-        let candidates = u32::try_from(search.candidates.len()).unwrap_or(u32::MAX);
+    fn explain_failure(&self, session: &mut Session<'_>, Failure { found, candidates }: Failure) {
         if candidates == 0 {
             return;
         }
-        let needed = session.cluster().job(self.job).min_available();
-        let reason = Reason::EvictionsWouldNotHelp { placed: plan.placed, needed, candidates };
-        session.explain_job(self.job, reason);
+        let job = session.cluster().job(self.job);
+        let (placed, needed) = (placed(job) + found, job.min_available());
+        session.explain_job(self.job, Reason::EvictionsWouldNotHelp { placed, needed, candidates });
     }
 }
-
-type Shares = BTreeMap<QueueId, RelativeShare>;
 
 /// Tasks of a job that wait for a node and may be tried now, in order.
 pub(crate) fn waiting(session: &Session<'_>, job: JobId) -> VecDeque<TaskId> {

@@ -24,8 +24,6 @@ pub(crate) struct Plan {
     pub(crate) placements: Vec<(TaskId, NodeId)>,
     /// Whether the job can start with that.
     pub(crate) is_enough: bool,
-    /// Members that have a node then, or were promised one.
-    pub(crate) placed: u32,
 }
 
 impl Plan {

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use krafla_framework::{Found, RelativeShare, Room, Session, Statement, Verdict};
+use krafla_framework::{Found, Room, Session, Statement, Verdict};
 use krafla_model::{NodeId, Resources, ShapeId, TaskId};
 
 use super::plan::{Bundle, may_stay};
-use super::victims::{Cost, QueueRanks, candidates, is_whole, makes_shares_more_equal, rest_of_gang};
+use super::shares::Gain;
+use super::victims::{Cost, QueueRanks, candidates, is_whole, rest_of_gang};
 use super::{ANYWHERE, Against, Beneficiary};
 
 /// What the search for one job has learned.
@@ -34,12 +35,13 @@ fn take(
     trial: &mut Statement<'_, '_>,
     who: &Beneficiary<'_>,
     task: TaskId,
-    gained: Option<RelativeShare>,
+    gain: &Gain<'_>,
     victim: TaskId,
 ) -> Option<Bundle> {
     let cluster = trial.session().cluster();
     // It may have gone with another of its gang.
-    if !cluster.task(victim).status().is_allocated() || !makes_shares_more_equal(cluster, who, gained, victim) {
+    let may_go = |session: &Session<'_>, task: TaskId| who.makes_shares_more_equal(session, gain, task);
+    if !cluster.task(victim).status().is_allocated() || !may_go(trial.session(), victim) {
         return None;
     }
     let job = cluster.task(victim).job?;
@@ -48,7 +50,7 @@ fn take(
     let mut bundle = vec![victim];
     if !matches!(who.against, Against::OwnJob) && !is_whole(attempt.session(), job) {
         for other in rest_of_gang(attempt.session(), who, task, job)? {
-            if !makes_shares_more_equal(attempt.session().cluster(), who, gained, other) {
+            if !may_go(attempt.session(), other) {
                 return None;
             }
             attempt.evict(other).ok()?;
@@ -130,7 +132,7 @@ impl Search {
         }
         let asked = candidates(now, who, &self.ranks, task, node);
         let cluster = now.cluster();
-        let request = &cluster.shape_of(task).request;
+        let request = cluster.shape_of(task).request.clone();
         let mut most = cluster.node(node).future_idle();
         for &victim in &asked {
             most.add(&cluster.shape_of(victim).request);
@@ -139,11 +141,11 @@ impl Search {
         if asked.is_empty() || request.first_over(&Resources::default(), &most).is_some() {
             return None;
         }
-        let gained = who.share_with(cluster, request);
+        let gain = who.gain(cluster, &request);
         let mut trial = statement.nested();
         let mut bundles: Vec<Bundle> = Vec::with_capacity(asked.len());
         for victim in asked {
-            bundles.extend(take(&mut trial, who, task, gained, victim));
+            bundles.extend(take(&mut trial, who, task, &gain, victim));
         }
         if bundles.is_empty() || !fits(trial.session_mut(), who, task, node) {
             return None;

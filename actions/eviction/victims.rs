@@ -7,11 +7,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use krafla_framework::{Point, Rank, RelativeShare, Session};
+use krafla_framework::{EvictedFor, Point, Rank, Session};
 use krafla_model::resources::ratio;
 use krafla_model::{ClusterState, JobId, NodeId, QueueId, Resources, TaskId, TaskStatus, Time};
 use ordered_float::OrderedFloat;
 
+use super::shares::queue_of;
 use super::{Against, Beneficiary};
 
 /// What weighs most against evicting a task: whether it runs, the place of its job among those to take from, then the
@@ -108,10 +109,11 @@ pub(crate) fn candidates(
 /// Who of `asked` the plugins let go, in the same order.
 fn agreed(session: &Session<'_>, who: &Beneficiary<'_>, task: TaskId, asked: Vec<TaskId>) -> Vec<TaskId> {
     let (plugins, cluster) = (session.plugins(), session.cluster());
-    let mut agreed = match who.against {
-        Against::OtherJobs | Against::OwnJob => plugins.preemptable(cluster, task, &asked),
-        Against::OtherQueues(_) => plugins.reclaimable(cluster, task, &asked),
+    let whom = match who.against {
+        Against::OtherJobs | Against::OwnJob => EvictedFor::Queue(task),
+        Against::OtherQueues(_) => EvictedFor::OtherQueue(task),
     };
+    let mut agreed = plugins.victims(cluster, whom, &asked, who.votes);
     agreed.sort_unstable();
     asked.into_iter().filter(|victim| agreed.binary_search(victim).is_ok()).collect()
 }
@@ -125,10 +127,14 @@ pub(crate) fn rest_of_gang(
     job: JobId,
 ) -> Option<Vec<TaskId>> {
     let cluster = session.cluster();
-    let placed = |id: &TaskId| cluster.task(*id).status().is_allocated();
-    let rest: Vec<TaskId> = cluster.job(job).tasks().filter(placed).collect();
+    let rest = everybody_placed(cluster, job);
     let may_all_be_asked = rest.iter().all(|&victim| may_be_asked(cluster, who, task, victim));
     (may_all_be_asked && agreed(session, who, task, rest.clone()).len() == rest.len()).then_some(rest)
+}
+
+/// Tasks of a job that have a node and do not terminate.
+pub(crate) fn everybody_placed(cluster: &ClusterState, job: JobId) -> Vec<TaskId> {
+    cluster.job(job).tasks().filter(|id| cluster.task(*id).status().is_allocated()).collect()
 }
 
 /// Whether a job is whole as things stand: it has its minimum, or nobody of it has a node. Without a plugin that knows
@@ -164,23 +170,6 @@ fn may_be_asked(cluster: &ClusterState, who: &Beneficiary<'_>, task: TaskId, vic
     }
 }
 
-/// Whether the share rule lets `victim` go, as things stand, for a queue that has the share `gained` with the gain.
-pub(crate) fn makes_shares_more_equal(
-    cluster: &ClusterState,
-    who: &Beneficiary<'_>,
-    gained: Option<RelativeShare>,
-    victim: TaskId,
-) -> bool {
-    let (Against::OtherQueues(dues), Some(gained)) = (who.against, gained) else { return true };
-    let Some(queue) = queue_of(cluster, victim) else { return false };
-    let share = dues.share(queue, &cluster.queue(queue).held().claimed());
-    gained.may_take_from(&share)
-}
-
-fn queue_of(cluster: &ClusterState, task: TaskId) -> Option<QueueId> {
-    cluster.job(cluster.task(task).job?).queue
-}
-
 fn standing(session: &Session<'_>, who: &Beneficiary<'_>, task: TaskId) -> Standing {
     let cluster = session.cluster();
     let own = cluster.task(task);
@@ -197,7 +186,7 @@ fn standing(session: &Session<'_>, who: &Beneficiary<'_>, task: TaskId) -> Stand
 }
 
 /// How much of what is needed a victim frees: 1 is all of it in some dimension.
-fn size(frees: &Resources, needed: &Resources) -> OrderedFloat<f64> {
+pub(super) fn size(frees: &Resources, needed: &Resources) -> OrderedFloat<f64> {
     let parts = needed.iter().map(|(id, amount)| ratio(frees.get(id).min(amount), amount));
     parts.max().unwrap_or_default()
 }

@@ -102,7 +102,7 @@ impl NodePlugin for Coscheduling {
         let pause = (self.group_backoff_ms > 0 && group.n_valid() >= min).then_some(self.group_backoff_ms);
         let members = members(cluster, id);
         let waiting = attempt.waiting();
-        reject_all(waiting, &members, "optimistic rejection in PostFilter");
+        reject_all(waiting, &members, &format!("optimistic rejection in PostFilter: {has} of {min} members have room"));
         waiting.fail_group(id);
         if let Some(ms) = pause {
             waiting.pause_group(id, ms);
@@ -138,7 +138,8 @@ impl NodePlugin for Coscheduling {
     fn unreserve(&mut self, cluster: &ClusterState, task: TaskId, _: NodeId, waiting: &mut WaitingPods) {
         let Some(id) = cluster.task(task).job else { return };
         let members = members(cluster, id);
-        reject_all(waiting, &members, "rejection in Unreserve");
+        let (has, min) = (together(cluster, id), cluster.job(id).min_available());
+        reject_all(waiting, &members, &format!("rejection in Unreserve: a member of {has} fell out, {min} are needed"));
         waiting.fail_group(id);
     }
 }
@@ -152,10 +153,10 @@ fn members(cluster: &ClusterState, group: JobId) -> Vec<krafla_model::Name> {
     cluster.job(group).tasks().map(|task| cluster.task(task).uid.clone()).collect()
 }
 
-fn reject_all(waiting: &mut WaitingPods, members: &[krafla_model::Name], why: &'static str) {
+fn reject_all(waiting: &mut WaitingPods, members: &[krafla_model::Name], why: &str) {
     for uid in members {
         if let Some(pod) = waiting.get_mut(uid) {
-            pod.reject(Coscheduling::NAME, Why::Says(why));
+            pod.reject(Coscheduling::NAME, Why::Told(why.into()));
         }
     }
 }

@@ -20,7 +20,7 @@ mod scheduling_gates;
 mod taint_toleration;
 
 use krafla_framework::conf::kube::args::DefaultPreemptionArgs;
-use krafla_framework::registry::{ArgumentProblem, Build, NodePluginBuilder, NodePluginInfo};
+use krafla_framework::registry::{Build, Built, NodePluginBuilder, NodePluginInfo};
 use krafla_framework::{NodePlugin, Value};
 
 pub use balanced_allocation::NodeResourcesBalancedAllocation;
@@ -127,7 +127,7 @@ pub fn all() -> Vec<NodePluginBuilder> {
 }
 
 /// Makes a plugin from its `args`.
-type Make = fn(&Value) -> Result<Box<dyn NodePlugin>, Vec<ArgumentProblem>>;
+type Make = fn(&Value) -> Built;
 
 /// A weight in a configuration. The upper limit keeps sums of scores exact.
 pub const WEIGHT: krafla_framework::ArgumentKind = krafla_framework::ArgumentKind::Integer { min: 0, max: 1_000_000 };

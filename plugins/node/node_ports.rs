@@ -21,6 +21,7 @@ impl NodePlugin for NodePorts {
         if cluster.shape_of(task).spec.host_ports.is_empty() { PreFilter::Skip } else { PreFilter::All }
     }
 
+    /// After a release the ports of pods that terminate are free. Those that a pod was promised never are.
     fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, when: Room, _: &CycleState) -> Verdict {
         let wanted = &cluster.shape_of(task).spec.host_ports;
         let leaves = |task: TaskId| cluster.task(task).status() == TaskStatus::Releasing;

@@ -55,7 +55,7 @@ impl NodePlugin for InterPodAffinity {
 
     fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {
         let spec = &*cluster.shape_of(task).spec;
-        let own = &spec.pod_affinity.required.len() + &spec.pod_anti_affinity.required.len();
+        let own = spec.pod_affinity.required.len() + spec.pod_anti_affinity.required.len();
         if own == 0 && cluster.repelling().next().is_none() {
             return PreFilter::Skip;
         }

@@ -167,6 +167,7 @@ impl Converter {
             priority_class: names.intern(spec.priority_class_name.as_deref().unwrap_or_default()),
             cooldown_ms: cooldown_ms(meta, report),
             revocable: revocable(meta, may_be_evicted, report),
+            controlled: controller_of(meta).is_some(),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use krafla_framework::conf::policy::DEFAULT_PREEMPTION;
-use krafla_framework::effect::{Decision, Effect, EvictionCertificate, PodRef, Subject, by_beneficiary};
+use krafla_framework::effect::{Cause, Decision, Effect, EvictionCertificate, PodRef, Subject, by_beneficiary};
 use krafla_framework::phase::phase_of;
 use krafla_framework::session_plugin::JobCondition;
 use krafla_framework::{PluginSet, Reasons};
@@ -233,12 +233,21 @@ fn evicts(cluster: &ClusterState, certificate: &EvictionCertificate, victims: &[
 }
 
 fn evicted(pod: PodRef, certificate: &EvictionCertificate) -> Effect {
-    let EvictionCertificate { action, beneficiary, node, .. } = certificate;
+    let EvictionCertificate { action, beneficiary, node, cause, destination, .. } = certificate;
+    let why = match (cause, destination) {
+        (Some(Cause { plugin, why }), _) => format!("{plugin} says that {why}"),
+        (None, Some(elsewhere)) => {
+            format!(
+                "{beneficiary} will run on {node}, and room is kept on {elsewhere} for the pod that replaces this one"
+            )
+        }
+        (None, None) => format!("{beneficiary} will run on {node}"),
+    };
     Effect::Event {
         about: Subject::Pod(pod),
         warning: true,
         reason: "Evict".to_owned(),
-        message: format!("Pod is evicted, because of {action}: {beneficiary} will run on {node}"),
+        message: format!("Pod is evicted, because of {action}: {why}"),
     }
 }
 

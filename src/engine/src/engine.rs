@@ -170,7 +170,8 @@ impl Engine {
         if self.stirred {
             return self.cluster.now();
         }
-        let timed = self.parked.next().min(self.lonely.next()).min(self.configuration.plugins.wakes_at(&self.cluster));
+        let timed = self.parked.next().min(self.lonely.next()).min(self.cluster.reservations_end());
+        let timed = timed.min(self.configuration.plugins.wakes_at(&self.cluster));
         match self.last_cycle {
             Some(last) if self.restless => timed.min(last + self.options.period_ms),
             _ => timed,
@@ -182,6 +183,7 @@ impl Engine {
         let mut step = Step::default();
         self.stirred |= self.configuration.plugins.wakes_at(&self.cluster) <= now;
         self.cluster.set_now(now);
+        self.stirred |= self.cluster.expire_reservations();
         for input in inputs {
             self.take_in(input, &mut step);
         }
@@ -206,6 +208,7 @@ impl Engine {
     pub fn follow(&mut self, now: Time, inputs: impl IntoIterator<Item = Input>) -> Vec<Problem> {
         let mut step = Step::default();
         self.cluster.set_now(now);
+        self.stirred |= self.cluster.expire_reservations();
         for input in inputs {
             self.take_in(input, &mut step);
         }

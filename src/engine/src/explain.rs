@@ -29,7 +29,9 @@ pub(crate) fn complete(cluster: &ClusterState, reasons: &mut Reasons, actions: &
         if one_by_one {
             // Each pod has its own reason; the first of them stands for the job.
             let own = job.tasks().find_map(|task| reasons.own(task)).map(|standing| standing.reason.clone());
-            if let Some(reason) = own
+            let all_gated = gated > 0 && counts.of(TaskStatus::Pending) == 0;
+            let gates = || all_gated.then(|| Reason::SchedulingGated { gates: gates_of(cluster, id) });
+            if let Some(reason) = own.or_else(gates)
                 && reasons.set_job(id, reason, now)
             {
                 newly.jobs.push(id);

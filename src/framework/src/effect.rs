@@ -26,24 +26,40 @@ impl PodRef {
     }
 }
 
-/// Why a pod is evicted, and for whom. Nobody who is evicted could be spared: with any one of the evictions of one
-/// decision undone, its beneficiaries would not fit where they are to run.
+/// Why a pod is evicted, and for whom. Nobody who is evicted for others could be spared: with any one of the evictions of
+/// one decision undone, its beneficiaries would not fit where they are to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvictionCertificate {
     /// The action that decided it.
     pub action: String,
-    /// The job that gets the room, `namespace/name`.
+    /// The job that gets the room, `namespace/name`; empty if there is a cause instead.
     pub beneficiary: String,
     /// Its pods that will run, all of one decision, each with its node.
     pub placements: Arc<[(PodRef, Name)]>,
     /// The node where the room is made.
     pub node: Name,
+    /// For a pod that is moved: the node where room is kept for the one that takes its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<Name>,
+    /// Why it goes although nobody gets its room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// What the decision does to the shares of the queues: of the one that gains, and of the victim's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<ShareMove>,
 }
 
-/// How a queue's share moves with a decision.
+/// Why a pod should not be where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// The plugin that says so.
+    pub plugin: String,
+    /// Why, with the numbers.
+    pub why: String,
+}
+
+/// How a queue's share moves with a decision: its own, or, where branches of queues are compared, that of its branch where
+/// it parts from the other's, of the resource in which the two come closest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareMove {
     /// The queue.
@@ -157,13 +173,15 @@ pub enum Subject {
     Scheduler,
 }
 
-/// Evictions of one session, by what they are for: a certificate, and who goes; in the order of the decisions.
+/// Evictions of one session, by what they are for: a certificate, and who goes; in the order of the decisions. Those of
+/// one cause are together.
 pub fn by_beneficiary(decisions: &[Decision]) -> Vec<(&EvictionCertificate, Vec<TaskId>)> {
     let mut groups: Vec<(&EvictionCertificate, Vec<TaskId>)> = Vec::new();
     for decision in decisions {
         let Decision::Evict(victim, certificate) = decision else { continue };
         let same = |(known, _): &&mut (&EvictionCertificate, Vec<TaskId>)| {
-            (&known.beneficiary, &known.placements) == (&certificate.beneficiary, &certificate.placements)
+            (&known.beneficiary, &known.placements, &known.cause)
+                == (&certificate.beneficiary, &certificate.placements, &certificate.cause)
         };
         match groups.iter_mut().find(same) {
             Some((_, victims)) => victims.push(*victim),

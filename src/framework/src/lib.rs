@@ -22,7 +22,7 @@ pub use conf::arguments::{Arguments, Value};
 pub use conf::catalogue::{ActionInfo, ArgumentInfo, ArgumentKind, Catalogue, PluginInfo};
 pub use conf::policy::{PluginEntry, Policy};
 pub use conf::switches::Point;
-pub use effect::{Decision, Effect, EvictionCertificate, PodRef, ShareMove, Subject};
+pub use effect::{Cause, Decision, Effect, EvictionCertificate, PodRef, ShareMove, Subject};
 pub use plugin_set::PluginSet;
 pub use rank::{Rank, RankedQueue};
 pub use reason::{Reason, Shortage};
@@ -40,5 +40,8 @@ pub use scheduling::verdict::{Refusals, Verdict, Why};
 pub use scheduling::waiting::{GroupNote, WaitingPod, WaitingPods};
 pub use scheduling::{plugin as node_plugin, search, verdict};
 pub use session::{Outcome, Session, Statement};
-pub use session_plugin::{Domain, EvictionKind, Freeable, JobCondition, Purpose, SessionPlugin, Victims, Vote};
+pub use session_plugin::{
+    Comparison, Domain, EvictedFor, EvictionKind, Freeable, JobCondition, Purpose, SessionPlugin, Unwanted,
+    VictimVotes, Victims, Vote,
+};
 pub use share::{Dues, RelativeShare};

@@ -1,12 +1,13 @@
 //! The plugins of one configuration, and for each point the tiers that answer it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::subgroup::SubGroupId;
-use krafla_model::{ClusterState, JobId, Name, NodeId, QueueId, Resources, TaskId, Time};
+use krafla_model::{ClusterState, JobId, Name, NodeId, QueueId, ResourceId, Resources, TaskId, Time};
 
 use crate::conf::policy::{Policy, ProfilePolicy};
 use crate::conf::switches::Point;
+use crate::effect::Cause;
 use crate::rank::{JobRank, QueueRank, Rank, TaskRank};
 use crate::reason::Reason;
 use crate::registry::Registry;
@@ -14,7 +15,11 @@ use crate::scheduling::profile::{FILTERING, Profile, SCORING};
 use crate::scheduling::queue::SchedulingQueue;
 use crate::scheduling::search::Room;
 use crate::scheduling::waiting::WaitingPods;
-use crate::session_plugin::{Domain, EvictionKind, Freeable, Purpose, SessionPlugin, Victims, Vote};
+use crate::session_plugin::{
+    Comparison, Domain, EvictedFor, EvictionKind, Freeable, Purpose, SessionPlugin, Unwanted, VictimVotes, Victims,
+    Vote,
+};
+use crate::share::RelativeShare;
 
 /// Compiled plugins: built once for each configuration, opened once for each session.
 pub struct PluginSet {
@@ -150,6 +155,11 @@ impl PluginSet {
         self.tiers.contains_key(&point)
     }
 
+    /// The names of all plugins, in order of the configuration.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.plugins.iter().map(|plugin| plugin.name())
+    }
+
     /// All plugins, in order of the configuration.
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn SessionPlugin>> {
         self.plugins.iter_mut()
@@ -165,6 +175,23 @@ impl PluginSet {
     /// What a queue is due, by the first plugin that says.
     pub fn deserved(&self, queue: QueueId) -> Option<Resources> {
         self.plugins.iter().find_map(|plugin| plugin.deserved(queue))
+    }
+
+    /// Whether a plugin divides the cluster between branches of queues without saying what each queue is due.
+    pub fn compares_branches(&self) -> bool {
+        self.plugins.iter().any(|plugin| plugin.compares_branches())
+    }
+
+    /// What the branches of two queues hold of a resource, relative to what they are due of it, where they part: of `one`
+    /// with `more`, and of `other`; by the first plugin that says.
+    pub fn branch_shares(
+        &self,
+        resource: ResourceId,
+        one: QueueId,
+        more: &Resources,
+        other: QueueId,
+    ) -> Option<[RelativeShare; 2]> {
+        self.plugins.iter().find_map(|plugin| plugin.branch_shares(resource, one, more, other))
     }
 
     /// What a queue could reclaim if it asked for `more`, by the first plugin that says.
@@ -286,9 +313,36 @@ impl PluginSet {
         self.flat(Point::Preemptive).all(|plugin| plugin.preemptive(cluster, queue, tasks))
     }
 
-    /// Who may be evicted for `preemptor`, within its queue.
+    /// Who of `candidates` may be evicted, as the plugins' answers combine by `votes`.
+    pub fn victims(
+        &self,
+        cluster: &ClusterState,
+        whom: EvictedFor,
+        candidates: &[TaskId],
+        votes: VictimVotes,
+    ) -> Vec<TaskId> {
+        let point = match whom {
+            EvictedFor::Queue(_) => Point::Preemptable,
+            EvictedFor::OtherQueue(_) => Point::Reclaimable,
+            EvictedFor::WholeJob(..) => Point::UnifiedEvictable,
+        };
+        self.intersection(point, votes, |plugin| match whom {
+            EvictedFor::Queue(preemptor) => plugin.preemptable(cluster, preemptor, candidates),
+            EvictedFor::OtherQueue(reclaimer) => plugin.reclaimable(cluster, reclaimer, candidates),
+            EvictedFor::WholeJob(kind, job) => plugin.unified_evictable(cluster, kind, job, candidates),
+        })
+    }
+
+    /// Who may be evicted for `preemptor`, within its queue, if a veto is a veto.
     pub fn preemptable(&self, cluster: &ClusterState, preemptor: TaskId, candidates: &[TaskId]) -> Vec<TaskId> {
-        self.intersection(Point::Preemptable, |plugin| plugin.preemptable(cluster, preemptor, candidates))
+        self.victims(cluster, EvictedFor::Queue(preemptor), candidates, VictimVotes::Veto)
+    }
+
+    /// Whether everybody who may be evicted for a task of `job`, within its queue, may be for one of `than`, of the same
+    /// shape, too: so far as every plugin that votes knows.
+    pub fn preempts_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        let all = self.flat(Point::Preemptable).map(|plugin| plugin.preempts_no_more(cluster, job, than));
+        all.min().unwrap_or(Comparison::Always)
     }
 
     /// Place of a job among those that `preempt` takes from, in the opinion of the plugins that say who may go.
@@ -300,12 +354,12 @@ impl PluginSet {
         rank
     }
 
-    /// Who may be evicted for `reclaimer`, of another queue.
+    /// Who may be evicted for `reclaimer`, of another queue, if a veto is a veto.
     pub fn reclaimable(&self, cluster: &ClusterState, reclaimer: TaskId, candidates: &[TaskId]) -> Vec<TaskId> {
-        self.intersection(Point::Reclaimable, |plugin| plugin.reclaimable(cluster, reclaimer, candidates))
+        self.victims(cluster, EvictedFor::OtherQueue(reclaimer), candidates, VictimVotes::Veto)
     }
 
-    /// Who may be evicted for a whole job.
+    /// Who may be evicted for a whole job, if a veto is a veto.
     pub fn unified_evictable(
         &self,
         cluster: &ClusterState,
@@ -313,20 +367,38 @@ impl PluginSet {
         job: JobId,
         candidates: &[TaskId],
     ) -> Vec<TaskId> {
-        self.intersection(Point::UnifiedEvictable, |plugin| plugin.unified_evictable(cluster, kind, job, candidates))
+        self.victims(cluster, EvictedFor::WholeJob(kind, job), candidates, VictimVotes::Veto)
     }
 
-    /// Running tasks that should be moved: the union within the first tier that names any, by id.
-    pub fn victim_tasks(&self, cluster: &ClusterState, running: &[TaskId]) -> Vec<TaskId> {
+    /// Running tasks that should not be where they are, each with the first plugin that says so: the union within the
+    /// first tier that names any, in the order of the plugins and theirs.
+    pub fn victim_tasks(&self, cluster: &ClusterState, running: &[TaskId]) -> Vec<(TaskId, Cause)> {
         for tier in self.tiers(Point::VictimTasks) {
-            let mut victims: Vec<TaskId> = tier.flat_map(|plugin| plugin.victim_tasks(cluster, running)).collect();
-            victims.sort_unstable();
-            victims.dedup();
+            let (mut victims, mut known) = (Vec::new(), BTreeSet::new());
+            for plugin in tier {
+                for Unwanted { task, why } in plugin.victim_tasks(cluster, running) {
+                    if known.insert(task) {
+                        victims.push((task, Cause { plugin: plugin.name().to_owned(), why }));
+                    }
+                }
+            }
             if !victims.is_empty() {
                 return victims;
             }
         }
         Vec::new()
+    }
+
+    /// Who of `candidates` may be evicted at all, in their order. Every plugin of every tier must let them go: what
+    /// protects from evictions that are for nobody has no tiers.
+    pub fn evictable(&self, cluster: &ClusterState, candidates: &[TaskId]) -> Vec<TaskId> {
+        let mut left = candidates.to_vec();
+        for plugin in self.flat(Point::Evictable) {
+            if let Victims::Only(named) = plugin.evictable(cluster, &left) {
+                left.retain(|task| named.contains(task));
+            }
+        }
+        left
     }
 
     /// The node that a plugin prefers over the highest score, if any does.
@@ -404,20 +476,28 @@ impl PluginSet {
     }
 
     /// A tiered intersection: within a tier every opinion must agree; the first tier that has any opinion decides.
-    ///
-    /// Volcano lets an empty answer end its own tier only, and starts the set anew after two disjoint answers. Here a
-    /// veto is a veto; see docs/compatibility.md.
-    fn intersection(&self, point: Point, ask: impl Fn(&dyn SessionPlugin) -> Victims) -> Vec<TaskId> {
+    fn intersection(
+        &self,
+        point: Point,
+        votes: VictimVotes,
+        ask: impl Fn(&dyn SessionPlugin) -> Victims,
+    ) -> Vec<TaskId> {
         for tier in self.tiers(point) {
             let mut agreed: Option<Vec<TaskId>> = None;
             for plugin in tier {
                 let Victims::Only(named) = ask(plugin) else { continue };
+                let asked_for_nobody = named.is_empty();
                 agreed = Some(match agreed {
                     None => named,
                     Some(before) => before.into_iter().filter(|victim| named.contains(victim)).collect(),
                 });
-                if agreed.as_ref().is_some_and(Vec::is_empty) {
-                    return Vec::new();
+                match votes {
+                    _ if agreed.as_ref().is_some_and(|agreed| !agreed.is_empty()) => {}
+                    VictimVotes::Veto => return Vec::new(),
+                    VictimVotes::Volcano => agreed = None,
+                }
+                if asked_for_nobody {
+                    break;
                 }
             }
             if let Some(victims) = agreed {

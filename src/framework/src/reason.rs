@@ -45,8 +45,19 @@ pub enum Reason {
         placed: u32,
         /// Members that the gang needs.
         needed: u32,
-        /// Pods that may be evicted for it.
+        /// Pods that may be evicted for it, or for an earlier job of its queue that may evict at least as many.
         candidates: u32,
+    },
+    /// There is room enough in all, but not on one node, and no pods can be moved so that there is.
+    MovesWouldNotHelp {
+        /// Members that would find a node, or have one.
+        placed: u32,
+        /// Members that the gang needs.
+        needed: u32,
+        /// Pods that may be moved.
+        movable: u32,
+        /// What the nodes said to the first member that found none.
+        refusals: Box<Refusals>,
     },
     /// Fewer pods exist than the gang needs.
     NotEnoughTasks {
@@ -277,9 +288,10 @@ impl Reason {
     pub const fn code(&self) -> &'static str {
         match self {
             // One code for all: what differs is where the shortage was seen.
-            Self::NotEnoughResources { .. } | Self::ClusterTooFull { .. } | Self::EvictionsWouldNotHelp { .. } => {
-                "NotEnoughResources"
-            }
+            Self::NotEnoughResources { .. }
+            | Self::ClusterTooFull { .. }
+            | Self::EvictionsWouldNotHelp { .. }
+            | Self::MovesWouldNotHelp { .. } => "NotEnoughResources",
             Self::NoNodeFits { .. } => "NoNodeFits",
             Self::NotEnoughTasks { .. } => "NotEnoughTasks",
             Self::NotEnoughPodsOfTask { .. } => "NotEnoughPodsOfTask",
@@ -318,7 +330,11 @@ impl fmt::Display for Reason {
             ),
             Self::EvictionsWouldNotHelp { placed, needed, candidates } => write!(
                 f,
-                "at most {placed} of {needed} members fit, even with all {candidates} pods gone that may be evicted for it; nobody is evicted in vain"
+                "at most {placed} of {needed} members fit, even with all {candidates} pods gone that may be evicted for it, or for a job before it; nobody is evicted in vain"
+            ),
+            Self::MovesWouldNotHelp { placed, needed, movable, refusals } => write!(
+                f,
+                "{placed} of {needed} members can be placed; {refusals}; none of the {movable} pods that may be moved makes enough room there and has another place"
             ),
             Self::NotEnoughTasks { valid, min } => {
                 write!(

@@ -49,18 +49,21 @@ pub struct NodePluginBuilder {
     pub build: Build,
 }
 
+/// A node-level plugin, or what is wrong with its `args`.
+pub type Built = Result<Box<dyn NodePlugin>, Vec<ArgumentProblem>>;
+
 /// How a node-level plugin takes its `args`.
 #[derive(Clone, Copy, Debug)]
 pub enum Build {
     /// It takes none.
     Plain(fn() -> Box<dyn NodePlugin>),
     /// From its `args`, [`Value::Null`] where none are given.
-    From(fn(&Value) -> Result<Box<dyn NodePlugin>, Vec<ArgumentProblem>>),
+    From(fn(&Value) -> Built),
 }
 
 impl Build {
     /// Makes the plugin, or says what is wrong with its `args`.
-    pub fn run(self, arguments: &Value) -> Result<Box<dyn NodePlugin>, Vec<ArgumentProblem>> {
+    pub fn run(self, arguments: &Value) -> Built {
         match self {
             Self::Plain(make) => match arguments {
                 Value::Null => Ok(make()),

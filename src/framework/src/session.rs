@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::journal::{Operation, Refusal, Savepoint, Verb};
-use krafla_model::{ClusterState, JobId, JobPhase, NodeId, QueueId, TaskId, TaskStatus};
+use krafla_model::{ClusterState, JobId, JobPhase, NodeId, QueueId, Reservation, TaskId, TaskStatus};
 use tracing::debug;
 
 use crate::action::Action;
@@ -104,7 +104,7 @@ impl<'a> Session<'a> {
     pub fn run(&mut self, action: &mut dyn Action) {
         let _span = tracing::debug_span!("action", name = action.name()).entered();
         for plugin in self.plugins.all_mut() {
-            plugin.before_action(self.cluster);
+            plugin.before_action(self.cluster, action.name());
         }
         action.execute(self);
     }
@@ -373,6 +373,14 @@ impl<'a> Session<'a> {
         self.searcher.verdict(self.plugins.profile_for(self.cluster, task), self.cluster, task, node, limits)
     }
 
+    /// The best node for another task like this one.
+    pub fn find_node_for_another(&mut self, task: TaskId, limits: SearchLimits) -> Found {
+        let (plugins, cluster) = (&*self.plugins, &*self.cluster);
+        let by_plugin = |scored: &[(NodeId, f64)]| plugins.best_node(cluster, task, scored);
+        let prefer: Prefer<'_> = if plugins.has(Point::BestNode) { Some(&by_plugin) } else { None };
+        self.searcher.find_anywhere(plugins.profile_for(cluster, task), cluster, task, limits, prefer)
+    }
+
     /// The best node for a task.
     pub fn find_node(&mut self, task: TaskId, limits: SearchLimits) -> Found {
         let nominated = self.cluster.task(task).nominated.as_deref().and_then(|name| self.cluster.find_node(name));
@@ -382,10 +390,7 @@ impl<'a> Session<'a> {
         {
             return Found::Node { node, room, score: 0.0 };
         }
-        let (plugins, cluster) = (&*self.plugins, &*self.cluster);
-        let by_plugin = |scored: &[(NodeId, f64)]| plugins.best_node(cluster, task, scored);
-        let prefer: Prefer<'_> = if plugins.has(Point::BestNode) { Some(&by_plugin) } else { None };
-        self.searcher.find_anywhere(profile, cluster, task, limits, prefer)
+        self.find_node_for_another(task, limits)
     }
 }
 
@@ -454,6 +459,16 @@ impl<'a> Statement<'_, 'a> {
         self.session.cluster.reprieve(task)?;
         tell(self.session.plugins, self.session.cluster, Operation { verb: Verb::Reprieve, task, node }, true);
         Ok(())
+    }
+
+    /// Keeps room for a task that is yet to come.
+    pub fn reserve(&mut self, reservation: Reservation) -> Result<(), Refusal> {
+        self.session.cluster.reserve(reservation).map(|_| ())
+    }
+
+    /// Gives up what is kept for a task, so that it can be placed there, or elsewhere. Answers where that was.
+    pub fn lift_reservation(&mut self, task: TaskId) -> Option<NodeId> {
+        self.session.cluster.lift_reservation(task)
     }
 
     /// A statement within this one: dropping it undoes only what was done since.

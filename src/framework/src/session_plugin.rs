@@ -4,7 +4,7 @@
 //! combines the answers; the rule stands beside each function.
 
 use krafla_model::subgroup::SubGroupId;
-use krafla_model::{ClusterState, JobId, Name, NodeId, QueueId, Resources, TaskId, Time};
+use krafla_model::{ClusterState, JobId, Name, NodeId, QueueId, ResourceId, Resources, TaskId, Time};
 
 use crate::conf::switches::Point;
 use crate::rank::Rank;
@@ -12,6 +12,7 @@ use crate::reason::Reason;
 use crate::reasons::Reasons;
 use crate::scheduling::profile::ProfileEntry;
 use crate::scheduling::search::Room;
+use crate::share::RelativeShare;
 
 /// A vote.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,15 @@ pub enum Victims {
     Only(Vec<TaskId>),
 }
 
+/// A running task that should not be where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwanted {
+    /// The task.
+    pub task: TaskId,
+    /// Why, with the numbers.
+    pub why: String,
+}
+
 /// What evictions could free for a job that stands at the door. Without an action that evicts, nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Freeable {
@@ -40,6 +50,39 @@ pub struct Freeable {
     pub in_queue: Resources,
     /// In other queues, by reclaim.
     pub elsewhere: Resources,
+}
+
+/// For whom victims are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvictedFor {
+    /// A task, within its queue.
+    Queue(TaskId),
+    /// A task of another queue.
+    OtherQueue(TaskId),
+    /// A whole job.
+    WholeJob(EvictionKind, JobId),
+}
+
+/// How the plugins' answers on victims combine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VictimVotes {
+    /// The first tier that has an opinion decides, also if it agrees on nobody.
+    #[default]
+    Veto,
+    /// As in Volcano: an empty answer ends its tier and hands over to the next, and after two answers that have nobody in
+    /// common the next one of the tier begins anew.
+    Volcano,
+}
+
+/// Since when one job is known to evict nobody whom another may not evict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Comparison {
+    /// It is not known.
+    Unknown,
+    /// As the cluster is now: who else is evicted may change it.
+    Now,
+    /// Whoever else is evicted.
+    Always,
 }
 
 /// What an eviction is for.
@@ -102,8 +145,8 @@ pub trait SessionPlugin: Send {
     /// A session begins.
     fn open(&mut self, cluster: &ClusterState) {}
 
-    /// An action is about to begin; those before it have done their part.
-    fn before_action(&mut self, cluster: &ClusterState) {}
+    /// An action of this name is about to begin; those before it have done their part.
+    fn before_action(&mut self, cluster: &ClusterState, action: &str) {}
 
     /// A session ends. Conditions for PodGroups go to `conditions`; the books are as the session leaves them.
     fn close(
@@ -187,6 +230,12 @@ pub trait SessionPlugin: Send {
         Victims::Abstain
     }
 
+    /// Whether everybody whom [`preemptable`](Self::preemptable) lets go for a task of `job` would be let go for one of
+    /// `than`, of the same shape, too. What an earlier job sought in vain need not be sought again.
+    fn preempts_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        Comparison::Unknown
+    }
+
     /// Key of a job among those that `preempt` takes from, where [`preemptable`](Self::preemptable) lets it; smaller goes
     /// first. First difference over all tiers, then priorities decide.
     fn victim_job_order(&self, cluster: &ClusterState, job: JobId, rank: &mut Rank) {}
@@ -207,9 +256,15 @@ pub trait SessionPlugin: Send {
         Victims::Abstain
     }
 
-    /// Running tasks that should be moved elsewhere. The first tier that names any wins; their union.
-    fn victim_tasks(&self, cluster: &ClusterState, running: &[TaskId]) -> Vec<TaskId> {
+    /// Running tasks that should not be where they are, the first to go first. The first tier that names any wins; their
+    /// union.
+    fn victim_tasks(&self, cluster: &ClusterState, running: &[TaskId]) -> Vec<Unwanted> {
         Vec::new()
+    }
+
+    /// Who of `candidates` may be evicted at all, where nobody takes their room: all who protect must agree.
+    fn evictable(&self, cluster: &ClusterState, candidates: &[TaskId]) -> Victims {
+        Victims::Abstain
     }
 
     /// Chooses among scored nodes, best first, instead of the highest score. The first answer wins.
@@ -225,6 +280,23 @@ pub trait SessionPlugin: Send {
 
     /// What a queue is due in this session, for people to read; `None` if the plugin divides nothing between queues.
     fn deserved(&self, queue: QueueId) -> Option<Resources> {
+        None
+    }
+
+    /// Whether the plugin divides the cluster between branches of queues without saying what each queue is due.
+    fn compares_branches(&self) -> bool {
+        false
+    }
+
+    /// What the branches of two queues hold of a resource, relative to what they are due of it, where they part: of `one`
+    /// with `more`, and of `other`. `None` if they do not part.
+    fn branch_shares(
+        &self,
+        resource: ResourceId,
+        one: QueueId,
+        more: &Resources,
+        other: QueueId,
+    ) -> Option<[RelativeShare; 2]> {
         None
     }
 

@@ -104,6 +104,7 @@ impl ClusterState {
                 _ => TaskStatus::Bound,
             };
             self.relocate(task, Place { status, ..place });
+            self.keep_one_less(task);
         }
     }
 
@@ -323,7 +324,7 @@ impl ClusterState {
         }
     }
 
-    fn release_shape(&mut self, shape: crate::ids::ShapeId) {
+    pub(crate) fn release_shape(&mut self, shape: crate::ids::ShapeId) {
         if self.shapes.release(shape) {
             self.room_version += 1; // its id will mean another shape
         }

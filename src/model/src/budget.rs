@@ -102,6 +102,11 @@ impl Budget {
 }
 
 impl ClusterState {
+    /// Whether there is any budget.
+    pub fn has_budgets(&self) -> bool {
+        !self.budgets.is_empty()
+    }
+
     /// Budgets of one namespace, by name.
     pub fn budgets(&self, namespace: &Name) -> impl Iterator<Item = &Budget> {
         let first = (namespace.clone(), Name::default());

@@ -205,6 +205,8 @@ pub struct Held {
     pub allocated: Resources,
     /// Promised to tasks that wait for a release; only within a session.
     pub pipelined: Resources,
+    /// Kept for pods that are yet to come; of queues only.
+    pub reserved: Resources,
     /// Held by tasks that are terminating.
     pub releasing: Resources,
     /// Asked for by tasks that are pending and not gated.
@@ -212,17 +214,20 @@ pub struct Held {
 }
 
 impl Held {
-    /// Allocated and promised: what shares are reckoned on.
+    /// Allocated, promised and kept: what shares are reckoned on.
     pub fn claimed(&self) -> Resources {
-        self.allocated.plus(&self.pipelined)
+        let mut claimed = self.allocated.plus(&self.pipelined);
+        claimed.add(&self.reserved);
+        claimed
     }
 
-    /// Everything that takes room now or will: what a limit is held against before something new starts.
+    /// Everything that takes room now or will: what a limit is held against before something new starts. What is kept for
+    /// a pod that is being moved counts once with it, while it terminates.
     pub fn occupied(&self) -> Resources {
-        self.claimed().plus(&self.releasing)
+        self.allocated.plus(&self.pipelined).plus(&self.releasing.max(&self.reserved))
     }
 
-    /// Allocated, promised and asked for.
+    /// Allocated, promised, kept and asked for.
     pub fn wanted(&self) -> Resources {
         self.claimed().plus(&self.pending)
     }

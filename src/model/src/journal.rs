@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::devices::DeviceRequest;
 use crate::ids::{NodeId, TaskId};
 use crate::ledger::Place;
+use crate::reservation::{Reservation, ReservationId};
 use crate::resources::Shortfall;
 use crate::state::ClusterState;
 use crate::task::DeviceShare;
@@ -37,11 +38,15 @@ pub struct Operation {
     pub node: NodeId,
 }
 
-/// An operation and what it changed.
+/// One entry of the journal.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
-    operation: Operation,
-    before: Place,
+pub(crate) enum Change {
+    /// An operation, and where its task was before.
+    Moved(Operation, Place),
+    /// Room was kept.
+    Reserved(ReservationId),
+    /// What was kept was given up.
+    Lifted(ReservationId, Reservation),
 }
 
 /// A point in the journal to go back to.
@@ -104,7 +109,7 @@ impl ClusterState {
         let before = self.tasks[task].place();
         let node = before.node.ok_or(Refusal::NoNode)?;
         before.status.check_move(TaskStatus::Releasing).map_err(Refusal::Move)?;
-        self.journal.push(Change { operation: Operation { verb: Verb::Evict, task, node }, before: before.clone() });
+        self.journal.push(Change::Moved(Operation { verb: Verb::Evict, task, node }, before.clone()));
         self.relocate(task, Place { status: TaskStatus::Releasing, ..before });
         Ok(())
     }
@@ -112,36 +117,52 @@ impl ClusterState {
     /// Gives a task back what its eviction took, while that can still be undone. What its room was promised to meanwhile
     /// is the caller's concern. Cost: the operations since the eviction.
     pub fn reprieve(&mut self, task: TaskId) -> Result<(), Refusal> {
-        let is_eviction = |change: &&Change| change.operation.task == task && change.operation.verb == Verb::Evict;
-        let Some(eviction) = self.journal.iter().rfind(is_eviction) else { return Err(Refusal::NotEvicted) };
-        let (node, back) = (eviction.operation.node, eviction.before.clone());
+        let eviction = self.journal.iter().rev().find_map(|change| match change {
+            Change::Moved(Operation { verb: Verb::Evict, task: evicted, node }, before) if *evicted == task => {
+                Some((*node, before.clone()))
+            }
+            _ => None,
+        });
+        let Some((node, back)) = eviction else { return Err(Refusal::NotEvicted) };
         let before = self.tasks[task].place();
         if before.status != TaskStatus::Releasing {
             return Err(Refusal::NotEvicted);
         }
-        self.journal.push(Change { operation: Operation { verb: Verb::Reprieve, task, node }, before });
+        self.journal.push(Change::Moved(Operation { verb: Verb::Reprieve, task, node }, before));
         self.relocate(task, back);
         Ok(())
     }
 
     /// Operations since `savepoint`, oldest first.
     pub fn operations_since(&self, savepoint: Savepoint) -> impl Iterator<Item = Operation> {
-        self.journal.get(savepoint.0..).unwrap_or_default().iter().map(|change| change.operation)
+        self.journal.get(savepoint.0..).unwrap_or_default().iter().filter_map(|change| match change {
+            Change::Moved(operation, _) => Some(*operation),
+            Change::Reserved(_) | Change::Lifted(..) => None,
+        })
     }
 
-    /// Undoes the newest operation after `savepoint`; `None` once there is none.
+    /// Undoes the newest operation after `savepoint`, and what was kept or lifted after it; `None` once there is none.
     pub fn undo_one(&mut self, savepoint: Savepoint) -> Option<Operation> {
-        if self.journal.len() <= savepoint.0 {
-            return None;
+        while self.journal.len() > savepoint.0 {
+            match self.journal.pop()? {
+                Change::Moved(operation, before) => {
+                    self.relocate(operation.task, before);
+                    return Some(operation);
+                }
+                Change::Reserved(id) => self.unreserve(id),
+                Change::Lifted(id, reservation) => self.enter(id, reservation),
+            }
         }
-        let change = self.journal.pop()?;
-        self.relocate(change.operation.task, change.before);
-        Some(change.operation)
+        None
     }
 
     /// Keeps everything since `savepoint`: it can no longer be undone.
     pub fn keep_since(&mut self, savepoint: Savepoint) {
-        self.journal.truncate(savepoint.0);
+        for change in self.journal.drain(savepoint.0.min(self.journal.len())..).collect::<Vec<_>>() {
+            if let Change::Lifted(_, reservation) = change {
+                self.release_shape(reservation.shape);
+            }
+        }
     }
 
     /// Marks an allocated task as one whose bind is on its way.
@@ -190,7 +211,7 @@ impl ClusterState {
     ) -> Result<(), Refusal> {
         let before = self.tasks[task].place();
         before.status.check_move(status).map_err(Refusal::Move)?;
-        self.journal.push(Change { operation: Operation { verb, task, node }, before });
+        self.journal.push(Change::Moved(Operation { verb, task, node }, before));
         self.relocate(task, Place { status, node: Some(node), devices });
         Ok(())
     }

@@ -179,6 +179,12 @@ impl ClusterState {
                 held.pending.add(&job.books.held.pending);
             }
         }
+        for kept in self.reservations() {
+            let below = self.jobs[kept.job].queue.is_some_and(|own| self.queues[own].path.contains(&queue));
+            if below {
+                held.reserved.add(&self.shapes.get(kept.shape).request);
+            }
+        }
         held
     }
 
@@ -195,7 +201,7 @@ impl ClusterState {
         fresh
     }
 
-    /// A node's books, recomputed from the tasks that name it. `tasks` must hold all of those.
+    /// A node's books, recomputed from what is kept there and the tasks that name it. `tasks` must hold all of those.
     pub(crate) fn recount_node(&self, id: NodeId, tasks: &[TaskId]) -> NodeBooks {
         let devices = crate::devices::Devices::idle(self.nodes[id].spec.gpu_devices);
         let mut books = NodeBooks { devices, ..NodeBooks::default() };
@@ -203,6 +209,9 @@ impl ClusterState {
             if self.tasks[task].node == Some(id) {
                 charge_node(&mut books, task, &self.tasks[task], self.shapes.get(self.tasks[task].shape));
             }
+        }
+        for kept in self.reservations().filter(|kept| kept.node == id) {
+            books.pipelined.add(&self.shapes.get(kept.shape).request);
         }
         books
     }

@@ -65,6 +65,17 @@ pub struct PodShape {
     pub cooldown_ms: i64,
     /// Whether it may run on nodes that are revocable at some hours (`volcano.sh/revocable-zone`).
     pub revocable: bool,
+    /// Whether a controller owns it, and makes another one when it is gone.
+    pub controlled: bool,
+}
+
+impl PodShape {
+    /// Whether where it may run depends on where other pods are, by its own word.
+    pub fn looks_at_other_pods(&self) -> bool {
+        !(self.pod_affinity.required.is_empty()
+            && self.pod_anti_affinity.required.is_empty()
+            && self.spread.iter().all(|one| !one.must_hold))
+    }
 }
 
 /// A port on a node's own address.

@@ -72,6 +72,11 @@ impl Shapes {
         Ok(id)
     }
 
+    /// One user more.
+    pub(crate) fn retain(&mut self, id: ShapeId) {
+        self.table[id].users += 1;
+    }
+
     /// One user less; the last one takes the shape with it, which is the answer.
     pub fn release(&mut self, id: ShapeId) -> bool {
         let shape = &mut self.table[id];

@@ -18,6 +18,7 @@ use crate::node::Node;
 use crate::pod_affinity::Workload;
 use crate::priority::PriorityClasses;
 use crate::queue::Queue;
+use crate::reservation::{Reservation, ReservationId};
 use crate::resources::{ResourceNames, Resources};
 use crate::shape::{Shape, Shapes};
 use crate::task::Task;
@@ -76,6 +77,9 @@ pub struct ClusterState {
     pub(crate) releasing: BTreeSet<TaskId>,
     /// Jobs whose books have moved since the last [`ClusterState::take_changed_jobs`].
     pub(crate) changed_jobs: BTreeSet<JobId>,
+    /// Room that is kept for pods that are yet to come.
+    pub(crate) reservations: BTreeMap<ReservationId, Reservation>,
+    pub(crate) next_reservation: u64,
     pub(crate) journal: Vec<Change>,
     /// Changes since they were taken last; `None` if nobody takes them.
     pub(crate) cluster_events: Option<Vec<ClusterEvent>>,

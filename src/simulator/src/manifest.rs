@@ -5,6 +5,7 @@
 //! wants to see them scheduled. Pods that have ended are left out; pods that have a node run there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -306,7 +307,10 @@ impl Assembler<'_> {
     ) -> Option<Submitted> {
         let (spec, problems) = self.converter.pod(pod);
         self.report(located, problems);
-        let spec = spec?;
+        let mut spec = spec?;
+        if matches!(controller, Controller::Recreate) && !spec.shape.controlled {
+            Arc::make_mut(&mut spec.shape).controlled = true;
+        }
         if matches!(spec.phase, PodPhase::Succeeded | PodPhase::Failed) || spec.deleting {
             return None;
         }

@@ -284,6 +284,7 @@ impl Shapes {
             gpu_share_milli: u16::try_from(request.gpu_milli).unwrap_or(0),
             protected: !job.preemptible,
             priority_class: class.clone(),
+            controlled: job.preemptible,
             ..PodShape::default()
         };
         Arc::clone(self.0.entry(shape.clone()).or_insert_with(|| Arc::new(shape)))

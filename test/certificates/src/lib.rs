@@ -7,24 +7,39 @@
 //! - what is nominated on a node fits there once what terminates is gone;
 //! - nobody could be spared: with any one victim back, its node or its queue would be too full;
 //! - between queues: the loser held more than it was due, and the gainer ends below what the loser had;
-//! - protected pods stay, and no gang is left between nothing and its minimum.
+//! - where nobody gets the room, a cause is given, and with `pdb` every budget still allows what was evicted;
+//! - who is moved comes again: a controller owns it, room is kept for it elsewhere, and is free there;
+//! - nobody is evicted twice, protected pods stay, and no gang is left between nothing and its minimum.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_framework::effect::by_beneficiary;
 use krafla_framework::{Decision, EvictionCertificate, PluginSet, Point};
-use krafla_model::{ClusterState, Limit, NodeId, QueueId, ResourceId, Resources, TaskId, TaskStatus};
+use krafla_model::{ClusterState, Limit, Name, NodeId, QueueId, ResourceId, Resources, TaskId, TaskStatus};
 
 /// One decision: victims, and the certificate that they share.
 struct Case<'a> {
     certificate: &'a EvictionCertificate,
     victims: Vec<TaskId>,
+    /// Where each goes, if it is moved.
+    destinations: Vec<Option<Name>>,
 }
 
 /// Everything that is wrong with the evictions of a cycle, in words. `cluster` is as the cycle left it.
 pub fn broken(cluster: &ClusterState, plugins: &PluginSet, decisions: &[Decision]) -> Vec<String> {
-    let cases: Vec<Case<'_>> =
-        by_beneficiary(decisions).into_iter().map(|(certificate, victims)| Case { certificate, victims }).collect();
+    let destination = |victim: &TaskId| {
+        decisions.iter().find_map(|decision| match decision {
+            Decision::Evict(task, certificate) if task == victim => certificate.destination.clone(),
+            _ => None,
+        })
+    };
+    let cases: Vec<Case<'_>> = by_beneficiary(decisions)
+        .into_iter()
+        .map(|(certificate, victims)| {
+            let destinations = victims.iter().map(destination).collect();
+            Case { certificate, victims, destinations }
+        })
+        .collect();
     if cases.is_empty() {
         return Vec::new();
     }
@@ -34,6 +49,12 @@ pub fn broken(cluster: &ClusterState, plugins: &PluginSet, decisions: &[Decision
         broken.extend(Checker::new(cluster, plugins, &cases[i + 1..]).check(&cases[i]));
     }
     broken.extend(Checker::new(cluster, plugins, &[]).broken_gangs(&cases));
+    let mut seen = BTreeSet::new();
+    for (case, victim) in cases.iter().flat_map(|case| case.victims.iter().map(move |victim| (case, *victim))) {
+        if !seen.insert(victim) {
+            broken.push(format!("I4: {} evicts {} twice", case.certificate.action, cluster.task_label(victim)));
+        }
+    }
     broken
 }
 
@@ -68,12 +89,14 @@ impl<'a> Checker<'a> {
 
 impl Checker<'_> {
     fn check(&self, case: &Case<'_>) -> Vec<String> {
-        let Case { certificate, victims } = case;
+        let Case { certificate, victims, .. } = case;
         let mut wrong = Vec::new();
         let mut note =
             |text: String| wrong.push(format!("I4: {} for {}: {text}", certificate.action, certificate.beneficiary));
-        if certificate.placements.is_empty() {
-            note("nobody gets the room".to_owned());
+        match &certificate.cause {
+            None if certificate.placements.is_empty() => note("nobody gets the room".to_owned()),
+            Some(cause) if cause.plugin.is_empty() || cause.why.is_empty() => note("the cause is not said".to_owned()),
+            _ => {}
         }
         let mut dimensions = BTreeSet::new();
         for (pod, node) in certificate.placements.iter() {
@@ -96,7 +119,7 @@ impl Checker<'_> {
                 note(format!("{} does not fit: {name} would be overdrawn", pod.name));
             }
         }
-        for &victim in victims {
+        for (i, &victim) in victims.iter().enumerate() {
             let label = self.cluster.task_label(victim);
             let task = self.cluster.task(victim);
             if task.status() != TaskStatus::Releasing {
@@ -105,7 +128,16 @@ impl Checker<'_> {
             if self.cluster.shape_of(victim).spec.protected {
                 note(format!("{label} may not be evicted"));
             }
-            if self.could_stay(case, victim) {
+            if let Some(destination) = &case.destinations[i]
+                && let Some(why) = self.cannot_go_to(victim, destination)
+            {
+                note(format!("{label} is moved to {destination}, but {why}"));
+            }
+            if certificate.cause.is_some() {
+                if let Some(budget) = self.overspent(victim) {
+                    note(format!("{label} goes, which the budget {budget} does not allow"));
+                }
+            } else if self.could_stay(case, victim) {
                 note(format!("{label} could have been spared"));
             }
         }
@@ -132,10 +164,46 @@ impl Checker<'_> {
         if let Some(promised) = self.promised.get(&node) {
             left.sub(promised);
         }
+        left.sub(&self.kept_on(node));
         for &task in self.not_yet_gone.iter().filter(|task| self.cluster.task(**task).node() == Some(node)) {
             left.sub(&self.cluster.shape_of(task).request);
         }
         left
+    }
+
+    /// What is kept on a node for pods that are yet to come.
+    fn kept_on(&self, node: NodeId) -> Resources {
+        let mut kept = Resources::default();
+        for reservation in self.cluster.reservations().filter(|kept| kept.node == node) {
+            kept.add(&self.cluster.shape(reservation.shape).request);
+        }
+        kept
+    }
+
+    /// Why the pod that replaces a victim could not start on a node, if it could not.
+    fn cannot_go_to(&self, victim: TaskId, node: &Name) -> Option<String> {
+        let (task, shape) = (self.cluster.task(victim), self.cluster.shape_of(victim));
+        let Some(id) = self.cluster.find_node(node) else { return Some("there is no such node".to_owned()) };
+        if !shape.spec.controlled {
+            return Some("nobody makes it again".to_owned());
+        }
+        let is_kept = |kept: &krafla_model::Reservation| {
+            kept.node == id && Some(kept.job) == task.job && kept.shape == task.shape && kept.until > self.cluster.now()
+        };
+        if task.node() == Some(id) || !self.cluster.reservations().any(is_kept) {
+            return Some("no room is kept for it there".to_owned());
+        }
+        let host = self.cluster.node(id);
+        let taken = host.books().used.plus(&self.kept_on(id));
+        let over = shape.request.iter().find(|(id, _)| taken.get(*id) > host.allocatable.get(*id));
+        over.map(|(id, _)| format!("{} is not free there", self.cluster.names().name(id)))
+    }
+
+    /// A budget of the victim that allows less than what terminates.
+    fn overspent(&self, victim: TaskId) -> Option<&Name> {
+        let mut budgets = self.cluster.budgets(self.cluster.namespace_of(victim));
+        let spent = budgets.find(|budget| budget.protects(self.cluster, victim) && budget.left(self.cluster) < 0)?;
+        self.plugins.names().any(|name| name == "pdb").then_some(&spent.spec.name)
     }
 
     /// Whether a victim could run on beside those who got its room.
@@ -210,3 +278,6 @@ impl Checker<'_> {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -138,6 +138,8 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
         .prop_map(|(own, places, neighbours, rest, scored_request)| {
             let (pod_affinity, pod_anti_affinity, spread, workload, scheduler_name) = neighbours;
             let workload = workload.filter(|_| spread.is_empty());
+            // The only owner that is written is one that spreading looks at.
+            let controlled = workload.is_some();
             let (namespace, labels, mut request, role, node_selector) = own;
             let (required_affinity, preferred_affinity, tolerations) = places;
             let (
@@ -157,6 +159,7 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
                 namespace,
                 scheduler_name,
                 annotations: Labels::default(),
+                scored_request: None,
                 pod_affinity,
                 pod_anti_affinity,
                 spread,
@@ -177,6 +180,7 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
                 priority_class,
                 cooldown_ms,
                 revocable,
+                controlled,
             }
         })
 }

@@ -136,3 +136,15 @@ fn what_cannot_be_read_exits_2_and_the_other_files_are_checked_all_the_same() {
     let folder = Folder::new().with("good.conf", GOOD);
     folder.run(&["check", "nope.conf", "good.conf"]).exits(2).says(&["nope.conf", "good.conf: accepted"]);
 }
+
+#[test]
+fn profiles_are_printed_with_nothing_left_to_defaults() {
+    let example = include_str!("../../../../conf/kube-scheduler/two-profiles.yaml");
+    let folder = Folder::new().with("kube.yaml", example);
+    let ran = folder.run(&["check", "kube.yaml"]).exits(0);
+    assert!(ran.stderr.contains("kube.yaml:10:15"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("- name: NodeResourcesLeastAllocated\n        weight: 40\n"), "{}", ran.stdout);
+    let again = Folder::new().with("kube.yaml", &ran.stdout);
+    assert_eq!(again.run(&["check", "kube.yaml"]).exits(0).stdout, ran.stdout, "printed again it is the same");
+    folder.run(&["check", "--strict-upstream-config", "kube.yaml"]).exits(1).says(&["is not a name of kube-scheduler"]);
+}

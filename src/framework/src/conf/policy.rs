@@ -149,12 +149,9 @@ impl ProfilePolicy {
             };
             let arguments = self.arguments.get(name).unwrap_or(&Value::Null);
             let Ok(plugin) = builder.build.run(arguments) else { continue };
-            let weight = |&(point, ref members): &(&ExtensionPoint, &Vec<(String, i64)>)| {
-                (*point == ExtensionPoint::Score)
-                    .then(|| members.iter().find(|(known, _)| known == name).map(|(_, weight)| *weight))
-                    .flatten()
-            };
-            let weight = self.points.iter().find_map(|at| weight(&at)).unwrap_or(0);
+            let scorers = self.points.get(&ExtensionPoint::Score);
+            let weight =
+                scorers.into_iter().flatten().find(|(known, _)| known == name).map_or(0, |(_, weight)| *weight);
             let points = self.points.iter().filter(|(_, members)| members.iter().any(|(known, _)| known == name));
             let points = points.map(|(point, _)| *point).collect();
             places.insert(name, entries.len());

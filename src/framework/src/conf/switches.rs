@@ -57,6 +57,8 @@ pub enum Point {
     VictimQueueOrder,
     /// Who may be evicted for a whole gang. No switch.
     UnifiedEvictable,
+    /// Who may be evicted at all, whoever it is for. No switch.
+    Evictable,
 }
 
 /// One key of a plugin entry.

@@ -49,6 +49,13 @@ impl DailyWindow {
     }
 }
 
+impl std::fmt::Display for DailyWindow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [from, to] = [self.start, self.end].map(|at| (at / 3_600, at % 3_600 / 60));
+        write!(f, "{:02}:{:02}-{:02}:{:02}", from.0, from.1, to.0, to.1)
+    }
+}
+
 /// `HH:MM` in seconds from midnight.
 fn clock(text: &str) -> Option<i64> {
     let (hour, minute) = text.split_once(':')?;

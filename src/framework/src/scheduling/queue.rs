@@ -222,7 +222,7 @@ impl SchedulingQueue {
     /// Lets a pod in that rests or backs off, whatever its back-off.
     pub fn activate_waiting(&mut self, plugins: &PluginSet, cluster: &ClusterState, task: TaskId) {
         let waits = |pod: &QueuedPod| matches!(pod.part, Part::Unschedulable { .. } | Part::Backoff { .. });
-        if self.pods.get(&task).is_some_and(waits) {
+        if self.pods.get(&task).is_some_and(waits) && self.may_come_early(cluster, task) {
             self.activate(plugins, cluster, task);
         }
     }
@@ -231,7 +231,8 @@ impl SchedulingQueue {
     pub fn pop(&mut self, cluster: &ClusterState) -> Option<TaskId> {
         loop {
             let next = self.active.pop().or_else(|| {
-                let early = self.backoff.iter().find(|(_, place)| !self.backs_off_after_error(place.3))?.1.3;
+                let may = |place: &Place| !self.backs_off_after_error(place.3) && self.may_come_early(cluster, place.3);
+                let early = self.backoff.iter().find(|(_, place)| may(place))?.1.3;
                 self.take_out(early);
                 Some(early)
             })?;
@@ -366,6 +367,12 @@ impl SchedulingQueue {
         let place = self.place(plugins, cluster, task);
         self.backoff.insert((until, place));
         self.set_part(task, Part::Backoff { until, after_error });
+    }
+
+    /// A pod that was refused at this very instant is not tried again in it: nothing has changed but what other attempts
+    /// did, and two gangs could turn each other away for ever.
+    fn may_come_early(&self, cluster: &ClusterState, task: TaskId) -> bool {
+        self.pods.get(&task).is_some_and(|pod| pod.attempts == 0 || pod.times.entered < cluster.now())
     }
 
     fn backs_off_after_error(&self, task: TaskId) -> bool {

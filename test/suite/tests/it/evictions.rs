@@ -27,7 +27,12 @@ struct Queue {
     deserved: Option<u32>,
     capability: Option<u32>,
     priority: u32,
+    /// Its place in the hierarchy of `drf`.
+    place: usize,
 }
+
+/// Places of queues in the hierarchy of `drf`, below which they are named.
+const PLACES: [&str; 4] = ["root", "root/a", "root/b", "root/a/c"];
 
 #[derive(Clone, Debug)]
 struct Case {
@@ -40,26 +45,34 @@ struct Case {
 }
 
 /// The actions, in several orders.
-const ACTIONS: [&str; 4] = [
+const ACTIONS: [&str; 7] = [
     "enqueue, allocate, preempt, reclaim, backfill",
     "allocate, reclaim, preempt, backfill",
     "enqueue, allocate, gangpreempt, gangreclaim, backfill",
     "allocate, gangreclaim, preempt, backfill",
+    "enqueue, allocate, consolidate, preempt, reclaim, backfill",
+    "allocate, consolidate, backfill",
+    "allocate, gangreclaim, consolidate, gangpreempt, backfill",
 ];
 
 /// The plugins that decide who may go.
-const PLUGINS: [&str; 6] = [
+const PLUGINS: [&str; 8] = [
     "[{name: priority}, {name: gang}, {name: conformance}, {name: proportion}, {name: predicates}]",
     "[{name: priority}, {name: gang}, {name: conformance}, {name: capacity}, {name: predicates}]",
     "[{name: gang}, {name: drf}, {name: proportion}, {name: predicates}, {name: nodeorder}]",
     "[{name: priority}, {name: gang}, {name: drf}, {name: overcommit}, {name: capacity}, {name: predicates}, {name: binpack}]",
     "[{name: srsf}, {name: gang, enablePreemptable: false, enableReclaimable: false}, {name: proportion}, {name: predicates}]",
+    "[{name: priority}, {name: gang}, {name: conformance}, {name: drf, enableHierarchy: true}, {name: predicates}]",
+    "[{name: gang}, {name: drf, enableHierarchy: true}, {name: predicates}, {name: binpack}]",
     "[{name: las, arguments: {las.threshold: 5s, las.levels: 2}}, {name: gang, enablePreemptable: false}, {name: predicates}]",
 ];
 
 fn case() -> impl Strategy<Value = Case> {
-    let queue = (1_u32..4, prop::option::of(0_u32..7), prop::option::weighted(0.2, 2_u32..12), 0_u32..3)
-        .prop_map(|(weight, deserved, capability, priority)| Queue { weight, deserved, capability, priority });
+    let limits = (prop::option::of(0_u32..7), prop::option::weighted(0.2, 2_u32..12));
+    let queue =
+        (1_u32..4, limits, 0_u32..3, 0..PLACES.len()).prop_map(|(weight, (deserved, capability), priority, place)| {
+            Queue { weight, deserved, capability, priority, place }
+        });
     let job = (0_u32..20, 0_usize..3, 1_u32..5, 0_u32..5, 1_u32..5, 0_u32..3, 0_usize..3).prop_map(
         |(at, queue, replicas, min, cpu, memory, priority)| Job {
             at,
@@ -102,6 +115,9 @@ fn story(case: &Case) -> String {
     line("until: 400s");
     line("config: |");
     line(&format!("  actions: \"{actions}\""));
+    if actions.contains("consolidate") {
+        line("  configurations: [{name: consolidate, arguments: {reservationTimeout: 60s}}]");
+    }
     line("  tiers:");
     line(&format!("  - plugins: {}", PLUGINS[case.plugins]));
     line("cluster:");
@@ -119,6 +135,15 @@ fn story(case: &Case) -> String {
         if let Some(cpu) = queue.capability {
             let _ = write!(keys, ", capability: {{cpu: {}}}", cpu.max(queue.deserved.unwrap_or(0)));
         }
+        let place = PLACES[queue.place];
+        let weights: Vec<String> = (0..=place.split('/').count())
+            .map(|level| if level == 0 { "1".into() } else { queue.weight.to_string() })
+            .collect();
+        let _ = write!(
+            keys,
+            ", annotations: {{volcano.sh/hierarchy: {place}/q{i}, volcano.sh/hierarchy-weights: \"{}\"}}",
+            weights.join("/")
+        );
         line(&format!("  - {{{keys}}}"));
     }
     line("timeline:");

@@ -1,7 +1,7 @@
 //! The journal's law: whatever is tried and undone leaves every book as it was.
 
 use krafla_model::check::discrepancies;
-use krafla_model::{ClusterState, NodeId, TaskId};
+use krafla_model::{ClusterState, NodeId, Reservation, TaskId, Time};
 use krafla_testkit::Scene;
 use proptest::prelude::*;
 
@@ -31,6 +31,8 @@ enum Try {
     Allocate(usize, usize),
     Pipeline(usize, usize),
     Evict(usize),
+    Reserve(usize, usize),
+    Lift(usize),
     Undo,
 }
 
@@ -39,6 +41,8 @@ fn tries() -> impl Strategy<Value = Vec<Try>> {
         (0..12_usize, 0..2_usize).prop_map(|(t, n)| Try::Allocate(t, n)),
         (0..12_usize, 0..2_usize).prop_map(|(t, n)| Try::Pipeline(t, n)),
         (0..12_usize).prop_map(Try::Evict),
+        (0..12_usize, 0..2_usize).prop_map(|(t, n)| Try::Reserve(t, n)),
+        (0..12_usize).prop_map(Try::Lift),
         Just(Try::Undo),
     ];
     proptest::collection::vec(one, 0..40)
@@ -58,11 +62,18 @@ proptest! {
                 Try::Allocate(t, n) => { let _ = cluster.allocate(tasks[t % tasks.len()], nodes[n]); }
                 Try::Pipeline(t, n) => { let _ = cluster.pipeline(tasks[t % tasks.len()], nodes[n]); }
                 Try::Evict(t) => { let _ = cluster.evict(tasks[t % tasks.len()]); }
+                Try::Reserve(t, n) => {
+                    let task = tasks[t % tasks.len()];
+                    let (job, shape) = (cluster.task(task).job.expect("a job"), cluster.task(task).shape);
+                    let _ = cluster.reserve(Reservation { job, shape, node: nodes[n], until: Time(1) });
+                }
+                Try::Lift(t) => { let _ = cluster.lift_reservation(tasks[t % tasks.len()]); }
                 Try::Undo => { cluster.undo_one(start); }
             }
             prop_assert_eq!(discrepancies(&cluster), vec![]);
         }
         while cluster.undo_one(start).is_some() {}
+        prop_assert_eq!(cluster.reservations().count(), 0);
         prop_assert_eq!(picture(&cluster), before);
         prop_assert_eq!(discrepancies(&cluster), vec![]);
     }

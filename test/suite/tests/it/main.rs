@@ -7,4 +7,5 @@ mod random_runs;
 mod scenarios;
 mod search;
 mod traces;
+mod vain;
 mod votes;

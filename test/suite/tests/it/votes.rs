@@ -2,9 +2,10 @@
 //! answer what they are told to.
 
 use krafla_framework::conf::policy::Tier;
-use krafla_framework::{Domain, Purpose};
+use krafla_framework::{Domain, EvictedFor, Purpose};
 use krafla_framework::{
-    PluginBuilder, PluginEntry, PluginInfo, PluginSet, Point, Policy, Reason, Registry, SessionPlugin, Victims, Vote,
+    PluginBuilder, PluginEntry, PluginInfo, PluginSet, Point, Policy, Reason, Registry, SessionPlugin, VictimVotes,
+    Victims, Vote,
 };
 use krafla_model::subgroup::{SubGroupId, SubGroupPolicy};
 use krafla_model::{ClusterState, JobId, TaskId};
@@ -124,17 +125,27 @@ fn a_vote_ends_at_the_first_rejection_or_after_the_first_tier_that_permits() {
 #[test]
 fn victims_are_those_on_whom_the_first_tier_with_an_opinion_agrees() {
     let (cluster, _, tasks) = scene();
-    for (tiers, wanted) in [
-        (&[][..], &[][..]),
-        (&[&["permit 1,2", "permit 2,3"][..]][..], &[2]),
-        (&[&["permit 1", "permit 2,3", "permit 9"]], &[]), // Volcano: the third alone
-        (&[&["permit none"], &["permit 1"]], &[]),         // Volcano: the second tier alone
-        (&[&["abstain"], &["permit 1"]], &[1]),
-        (&[&["abstain", "permit 1,2"], &["permit 9"]], &[1, 2]),
+    for (tiers, veto, volcano) in [
+        (&[][..], &[][..], &[][..]),
+        (&[&["permit 1,2", "permit 2,3"][..]][..], &[2], &[2]),
+        (&[&["abstain"], &["permit 1"]], &[1], &[1]),
+        (&[&["abstain", "permit 1,2"], &["permit 9"]], &[1, 2], &[1, 2]),
+        // In Volcano nobody is no answer, and the next tier decides;
+        (&[&["permit none"], &["permit 1"]], &[], &[1]),
+        (&[&["permit 1,2", "permit none"], &["permit 9"]], &[], &[9]),
+        (&[&["permit none"], &["permit none"]], &[], &[]),
+        // also for those of its own tier who come after it,
+        (&[&["permit none", "permit 1,2"], &["permit 9"]], &[], &[9]),
+        // and two who have nobody in common are forgotten, so that the third alone decides, or the next tier.
+        (&[&["permit 1", "permit 2,3", "permit 9"]], &[], &[9]),
+        (&[&["permit 1", "permit 2,3"], &["permit 9"]], &[], &[9]),
     ] {
-        let victims = plugins(tiers).preemptable(&cluster, tasks[0], &tasks);
-        let wanted: Vec<TaskId> = wanted.iter().map(|&n: &usize| tasks[n]).collect();
-        assert_eq!(victims, wanted, "{tiers:?}");
+        let plugins = plugins(tiers);
+        for (votes, wanted) in [(VictimVotes::Veto, veto), (VictimVotes::Volcano, volcano)] {
+            let wanted: Vec<TaskId> = wanted.iter().map(|&n: &usize| tasks[n]).collect();
+            let victims = plugins.victims(&cluster, EvictedFor::Queue(tasks[0]), &tasks, votes);
+            assert_eq!(victims, wanted, "{tiers:?}, {votes:?}");
+        }
     }
 }
 

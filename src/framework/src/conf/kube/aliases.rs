@@ -26,27 +26,27 @@ const FIELDS: &[(&str, &str, Option<&str>)] = &[
 ];
 
 /// Says that a name is an alias: a warning, or an error where aliases are refused.
-fn alias(reader: &mut Reader<'_>, at: &Span, message: String, help: String) {
+fn alias(reader: &mut Reader<'_>, at: &Span, name: &str, meaning: &str, help: String) {
     if reader.catalogue.strict_upstream {
-        reader.error(at, message, "not a name of kube-scheduler", Some(help));
+        let message = format!("{name} is not a name of kube-scheduler");
+        reader.error(at, message, "unknown", Some(help));
     } else {
-        reader.warn(at, message, "an alias", Some(help));
+        reader.warn(at, format!("{name} {meaning}"), "an alias", Some(help));
     }
 }
 
 /// The plugin that `name` means.
 pub(super) fn plugin(reader: &mut Reader<'_>, name: &str, at: &Span) -> String {
     let Some((old, new)) = RENAMED.iter().find(|(old, _)| *old == name) else { return name.to_owned() };
-    alias(reader, at, format!("`{old}` is taken for `{new}`"), format!("write `{new}`"));
+    alias(reader, at, &shown(old), &format!("is taken for `{new}`"), format!("write `{new}`"));
     (*new).to_owned()
 }
 
 /// Says that a legacy score plugin was enabled.
 pub(super) fn legacy_score(reader: &mut Reader<'_>, name: &str, at: &Span) {
     let Some((_, strategy)) = LEGACY_SCORES.iter().find(|(legacy, _)| *legacy == name) else { return };
-    let message = format!("`{name}` is a name of older versions; here it scores by itself, and filters nothing");
     let help = format!("write `NodeResourcesFit`, and in its `args`: `scoringStrategy: {{type: {strategy}}}`");
-    alias(reader, at, message, help);
+    alias(reader, at, &shown(name), "is a name of older versions; here it scores by itself, and filters nothing", help);
 }
 
 /// The field of a plugin's `args` that an entry means; `None` to leave it out.
@@ -54,15 +54,13 @@ pub(super) fn field(reader: &mut Reader<'_>, plugin: &str, entry: &Entry) -> Opt
     let Some((_, old, new)) = FIELDS.iter().find(|(owner, old, _)| *owner == plugin && *old == entry.key) else {
         return Some(entry.key.clone());
     };
-    let old = shown(old);
-    match new {
-        Some(new) => {
-            alias(reader, &entry.at, format!("{old} of `{plugin}` is taken for `{new}`"), format!("write `{new}`"));
-        }
+    let name = format!("{} of `{plugin}`", shown(old));
+    let (meaning, help) = match new {
+        Some(new) => (format!("is taken for `{new}`"), format!("write `{new}`")),
         None => {
-            let message = format!("{old} of `{plugin}` has no effect: groups are forgotten when their pods are gone");
-            alias(reader, &entry.at, message, "take the line out".to_owned());
+            ("has no effect: groups are forgotten when their pods are gone".to_owned(), "take the line out".to_owned())
         }
-    }
+    };
+    alias(reader, &entry.at, &name, &meaning, help);
     new.map(str::to_owned)
 }

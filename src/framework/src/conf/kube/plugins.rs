@@ -129,8 +129,11 @@ fn choice(
     choice
 }
 
-/// Name and weight of an entry, and where they are.
-fn plugin(reader: &mut Reader<'_>, node: &Node) -> Option<(String, Option<(i64, Span)>, Span)> {
+/// A weight that is written, and where its key is.
+type Weight = Option<(i64, Span)>;
+
+/// Name and weight of an entry, and where the name is.
+fn plugin(reader: &mut Reader<'_>, node: &Node) -> Option<(String, Weight, Span)> {
     let entries = fields::entries(reader, Level::Plugin, node, None)?;
     let example = "write `- name: …`";
     let (name, at) = required(reader, get(entries, "name"), "a plugin needs a `name`", &node.at, example)?;

@@ -1,5 +1,7 @@
 //! What does a job of the file come to: a PodGroup and its pods?
 
+use std::sync::Arc;
+
 use std::collections::BTreeMap;
 
 use krafla_api::keys;
@@ -11,7 +13,7 @@ use super::super::deed::Deed;
 use super::super::format::{ControllerEntry, JobEntry, RoleEntry, TopologyEntry, Written};
 use super::objects::{VOLCANO, one_of, set, whole_seconds};
 use super::{Both, Builder, ms};
-use crate::manifest::{self, SCHEDULER_NAMES};
+use crate::manifest;
 use crate::world::{Controller, Happening, Life, Submission, Submitted};
 
 impl Builder {
@@ -111,10 +113,12 @@ impl Builder {
         names: Vec<Name>,
         group: Option<&str>,
     ) -> Result<Made, String> {
-        let manifest = pod_json(job, role, names.first().map_or("pod", |name| name.as_str()), group)?;
+        let usual = self.schedulers.first().map_or("volcano", String::as_str);
+        let manifest = pod_json(job, role, names.first().map_or("pod", |name| name.as_str()), group, usual)?;
         let pod = krafla_api::json::pod(manifest.clone())?;
         let (spec, problems) = self.converter.pod(&pod);
-        let spec = spec.ok_or_else(|| one_of(&problems))?;
+        let mut spec = spec.ok_or_else(|| one_of(&problems))?;
+        Arc::make_mut(&mut spec.shape).controlled = job.controller == ControllerEntry::Recreate;
         self.notes.extend(problems.iter().map(|problem| format!("{}: {}", problem.object, problem.message)));
         let read = |text: Option<&Written>, key| text.map_or(Ok(None), |text| ms(text, key).map(Some));
         let life = Life {
@@ -132,7 +136,7 @@ impl Builder {
             spec.remove("schedulerName");
         }
         let manifests = names.iter().map(|name| living(&template, name, life, self.evict_grace_ms)).collect();
-        let ours = job.scheduler.as_deref().is_none_or(|name| SCHEDULER_NAMES.contains(&name));
+        let ours = job.scheduler.as_deref().is_none_or(|name| self.schedulers.iter().any(|known| known == name));
         let pods = names
             .into_iter()
             .map(|name| Submitted {
@@ -177,7 +181,13 @@ fn network_topology(topology: &TopologyEntry) -> Value {
 }
 
 /// A pod as a manifest would have it.
-fn pod_json(job: &JobEntry, role: &RoleEntry, name: &str, group: Option<&str>) -> Result<Value, String> {
+fn pod_json(
+    job: &JobEntry,
+    role: &RoleEntry,
+    name: &str,
+    group: Option<&str>,
+    usual_scheduler: &str,
+) -> Result<Value, String> {
     let mut requests = role.request.clone();
     // A thousand thousandths are a device.
     if role.request_gpu_milli == Some(1000) {
@@ -225,7 +235,7 @@ fn pod_json(job: &JobEntry, role: &RoleEntry, name: &str, group: Option<&str>) -
         "tolerations": job.tolerations,
         "topologySpreadConstraints": job.topology_spread,
         "schedulingGates": job.gates.iter().map(|gate| json!({ "name": gate })).collect::<Vec<_>>(),
-        "schedulerName": job.scheduler.as_deref().unwrap_or("volcano"),
+        "schedulerName": job.scheduler.as_deref().unwrap_or(usual_scheduler),
     });
     set(&mut spec, "affinity", job.affinity.clone());
     set(&mut spec, "priorityClassName", job.priority.as_ref().map(|class| json!(class)));

@@ -9,13 +9,16 @@ mod queues;
 use std::collections::BTreeMap;
 
 use krafla_api::{Converter, parse_duration, writer};
+use krafla_framework::conf::policy::DEFAULT_PROFILE;
 use krafla_model::{Event, Time};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use super::deed::{Deed, TargetKind};
 use super::format::{NodeEntry, QueueEntry, Scenario, TimelineEntry, Written};
 use super::story::Plan;
+use crate::manifest::SCHEDULER_NAMES;
 use crate::world::{Happening, Restart, Setup};
 use acts::{delete, fault, namespace_of, rollout, target, ungate};
 use objects::{manifest_of, readable};
@@ -41,6 +44,26 @@ pub(in crate::scenario) fn at<T>(part: &Spanned<T>, name: &str, why: &str) -> Wr
     Wrong { at: (place.line() > 0).then(|| (place.line(), place.column())), why: format!("{name}: {why}") }
 }
 
+/// Names under which pods ask for the scheduler: those of the profiles, `default-scheduler` first; else Volcano's.
+fn schedulers(scenario: &Scenario) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Profiles {
+        profiles: Vec<Profile>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Profile {
+        scheduler_name: Option<String>,
+    }
+    let Some(text) = &scenario.profiles else { return SCHEDULER_NAMES.map(str::to_owned).into() };
+    // What is wrong with the text is told by who compiles it.
+    let read: Option<Profiles> = serde_saphyr::from_str(text).ok();
+    let names = read.into_iter().flat_map(|read| read.profiles).filter_map(|profile| profile.scheduler_name);
+    let mut names: Vec<String> = names.collect();
+    names.sort_by_key(|name| name != DEFAULT_PROFILE);
+    if names.is_empty() { vec![DEFAULT_PROFILE.to_owned()] } else { names }
+}
+
 /// Builds a scenario.
 pub(in crate::scenario) fn build(scenario: &Scenario, config_file: Option<(String, String)>) -> Result<Plan, Wrong> {
     let mut builder = Builder {
@@ -48,6 +71,7 @@ pub(in crate::scenario) fn build(scenario: &Scenario, config_file: Option<(Strin
         nodes: BTreeMap::new(),
         queues: BTreeMap::new(),
         evict_grace_ms: 0,
+        schedulers: schedulers(scenario),
         notes: Vec::new(),
     };
     if scenario.profiles.is_some() && (scenario.config.is_some() || config_file.is_some()) {
@@ -114,6 +138,8 @@ struct Builder {
     queues: BTreeMap<String, QueueEntry>,
     /// Of pods that have no grace period of their own.
     evict_grace_ms: i64,
+    /// Names under which pods ask for the scheduler; those that name none have the first.
+    schedulers: Vec<String>,
     notes: Vec<String>,
 }
 

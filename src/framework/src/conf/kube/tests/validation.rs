@@ -209,12 +209,12 @@ fn strict_takes_no_aliases() {
         (
             "a score",
             plugins("    score:\n      enabled: [{name: NodeResourcesMostAllocated}]\n"),
-            &[("error 6:24", "is a name of older versions", "NodeResourcesFit")],
+            &[("error 6:24", "`NodeResourcesMostAllocated` is not a name of kube-scheduler", "NodeResourcesFit")],
         ),
         (
             "a plugin",
             plugins("    bind:\n      enabled: [{name: DefaultBind}]\n"),
-            &[("error 6:24", "taken for `DefaultBinder`", "")],
+            &[("error 6:24", "`DefaultBind` is not a name of kube-scheduler", "write `DefaultBinder`")],
         ),
         (
             "disabling what is not there is nothing, as in kube-scheduler",
