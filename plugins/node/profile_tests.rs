@@ -325,9 +325,9 @@ fn a_configuration_that_says_nothing_is_the_default_profile() {
 #[test]
 fn a_node_objects_with_the_first_filter_of_the_profile_and_with_all_that_it_lacks() {
     let scene = Scene::new()
-        .tainted_node("t", "1c,1g", "x", krafla_model::taints::Effect::NoSchedule)
-        .node("small", "1c,1g")
-        .job("p", |job| job.pending(1, "2c,2g"));
+        .tainted_node("t", "1c1Gi", "x", krafla_model::taints::Effect::NoSchedule)
+        .node("small", "1c1Gi")
+        .job("p", |job| job.pending(1, "2c2Gi"));
     let said = objections_one_by_one(&scene, "p-0");
     let said: Vec<(&str, u32)> = said.iter().map(|(words, n)| (words.as_str(), *n)).collect();
     let want = [("Insufficient cpu", 1), ("Insufficient memory", 1), ("node(s) had untolerated taint(s)", 1)];

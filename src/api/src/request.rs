@@ -13,8 +13,9 @@ use krafla_model::Amounts;
 use krafla_model::name::NamePool;
 use krafla_model::shape::{DEFAULT_CPU, DEFAULT_MEMORY};
 
+use crate::keys;
 use crate::quantities::{self, ResourceList};
-use crate::report::Report;
+use crate::report::{Report, annotation};
 
 const LEFT_OUT: &str = "the pod is left out";
 
@@ -34,6 +35,12 @@ pub(crate) fn scored_request(
     request: &Amounts,
     names: &mut NamePool,
 ) -> Option<(i64, i64)> {
+    let written = annotation(meta, keys::SCORED_REQUEST).and_then(|text| text.split_once(','));
+    if let Some((cpu, memory)) = written
+        && let (Ok(cpu @ 0..), Ok(memory @ 0..)) = (cpu.trim().parse(), memory.trim().parse())
+    {
+        return Some((cpu, memory));
+    }
     // What cannot be read has been said with the request.
     let mut unheard = Report::namespaced("pod", meta);
     let unnamed = Amounts::default().with("cpu", DEFAULT_CPU).with("memory", DEFAULT_MEMORY);
@@ -172,7 +179,11 @@ mod tests {
             ("one that names all is its request", json!({"containers": [full]}), None),
             ("each counts", json!({"containers": [bare, full, cpu("1")]}), Some((2_100, 401 * MIB))),
             ("naming 0 is naming it", json!({"containers": [zero]}), Some((0, 0))),
-            ("init containers too", json!({"containers": [zero], "initContainers": [bare]}), Some((100, 200 * MIB))),
+            (
+                "init containers too",
+                json!({"containers": [zero], "initContainers": [{"name": "s", "restartPolicy": "Always"}, bare]}),
+                Some((200, 400 * MIB)),
+            ),
         ] {
             assert_eq!(of(spec), want, "{name}");
         }
