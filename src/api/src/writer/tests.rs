@@ -159,7 +159,6 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
                 namespace,
                 scheduler_name,
                 annotations: Labels::default(),
-                scored_request: None,
                 pod_affinity,
                 pod_anti_affinity,
                 spread,
