@@ -109,6 +109,7 @@ mod tests {
         })
     }
 
+    //
     #[test]
     fn each_component_alone_prefers_its_node_and_weights_scale() {
         for (component, want) in [
@@ -130,6 +131,7 @@ mod tests {
         }
     }
 
+    //
     #[test]
     fn the_default_is_the_weighted_sum() {
         // 2 affinity + 1 least + 0 most + 1 balanced + 3 taint + 1 image.

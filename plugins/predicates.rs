@@ -141,6 +141,7 @@ mod tests {
     const TAINTED: (&str, bool) = ("node(s) had untolerated taint(s)", false);
     const PORTS: (&str, bool) = ("node(s) didn't have free ports for the requested pod ports", true);
 
+    //
     #[test]
     fn objections_come_in_order_those_that_no_eviction_lifts_first() {
         type Mend = fn(&mut NodeSpec);
@@ -184,6 +185,7 @@ mod tests {
         assert_eq!(objection(&open(|_| {}), &["predicates enablePredicate=false"], "p-0", "n"), None);
     }
 
+    //
     #[test]
     fn a_full_node_may_be_emptied_and_one_that_is_too_small_may_not() {
         let full = Scene::new()

@@ -45,7 +45,10 @@ impl Beneficiary<'_> {
         let cluster = session.cluster();
         let Some(queue) = queue_of(cluster, victim) else { return false };
         if let (ShareRule::Due(dues), Some(gained)) = (rule, gain.share) {
-            return gained.may_take_from(&dues.share(queue, &cluster.queue(queue).held().claimed()));
+            let share = dues.share(queue, &cluster.queue(queue).held().claimed());
+            // Whether the loser's share really falls is seen once the whole decision is known.
+            let no_larger = || gained == due_share(cluster, dues, self.queue, &Resources::default()) && share.is_over();
+            return gained.may_take_from(&share) || no_larger();
         }
         let given = given(&cluster.shape_of(victim).request, gain.more);
         let pairs = self.pairs(session, rule, queue, &given, gain.more);
@@ -94,8 +97,10 @@ impl Beneficiary<'_> {
 
     /// Whether the share rule holds for a decision as a whole.
     pub(super) fn is_fair(&self, before: &Shares, after: &Shares) -> bool {
-        let holds = |queue| both(before, after, queue).all(|(before, after)| after[0].may_take_from(&before[1]));
-        before.keys().all(holds)
+        let more_equal = |(before, after): (&Pair, &Pair)| {
+            RelativeShare::makes_more_equal([&before[0], &after[0]], [&before[1], &after[1]])
+        };
+        before.keys().all(|queue| both(before, after, queue).all(more_equal))
     }
 
     /// How the shares move with a victim, for its certificate: of the resource where they come closest.

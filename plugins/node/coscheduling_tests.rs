@@ -56,6 +56,7 @@ fn gone(uid: &str) -> Vec<Input> {
     vec![Input::Event(Event::PodGone(Name::from(uid)))]
 }
 
+//
 #[test]
 fn a_gang_that_fits_is_bound_together() {
     let scene = ["a", "b", "c"].into_iter().fold(Scene::new(), |scene, node| scene.node(node, "4c"));
@@ -64,6 +65,7 @@ fn a_gang_that_fits_is_bound_together() {
     assert_eq!(bound.len(), 3, "{bound:?}");
 }
 
+//
 #[test]
 fn a_gang_that_does_not_fit_holds_nothing_after_its_time_and_is_never_partly_bound() {
     let scene = Scene::new().node("a", "4c").node("b", "4c").job("g", |job| gang(3)(job).pending(3, "4c"));
@@ -88,6 +90,7 @@ fn with_all_its_points_a_member_without_a_node_rejects_those_that_wait() {
     assert!(engine.cluster().totals().used.is_zero());
 }
 
+//
 #[test]
 fn a_missing_member_completes_the_gang_and_further_ones_do_not_wait() {
     let nodes = || ["a", "b", "c", "d"].into_iter().fold(Scene::new(), |scene, node| scene.node(node, "4c"));
@@ -99,6 +102,7 @@ fn a_missing_member_completes_the_gang_and_further_ones_do_not_wait() {
     assert_eq!(bound.len(), 4, "{bound:?}");
 }
 
+//
 #[test]
 fn a_member_that_is_deleted_while_it_waits_gives_its_room_back() {
     let nodes = || ["a", "b", "c"].into_iter().fold(Scene::new(), |scene, node| scene.node(node, "4c"));
@@ -111,6 +115,7 @@ fn a_member_that_is_deleted_while_it_waits_gives_its_room_back() {
     assert_eq!(engine.cluster().totals().used.get(krafla_model::ResourceId::CPU), 4_000);
 }
 
+//
 #[test]
 fn after_a_rejection_the_group_rests_if_it_is_told_to() {
     let scene = Scene::new().node("a", "4c").node("b", "4c").job("g", |job| gang(3)(job).pending(3, "4c"));
@@ -120,6 +125,7 @@ fn after_a_rejection_the_group_rests_if_it_is_told_to() {
     assert_eq!((group.retry_at, group.failed_at), (Time(3_000), Some(Time(0))));
 }
 
+//
 #[test]
 fn a_refused_bind_sends_those_that_wait_back() {
     let nodes = || ["a", "b", "c"].into_iter().fold(Scene::new(), |scene, node| scene.node(node, "4c"));
@@ -132,6 +138,7 @@ fn a_refused_bind_sends_those_that_wait_back() {
     assert!(engine.cluster().jobs().next().expect("the group").1.failed_at.is_some());
 }
 
+//
 #[test]
 fn arguments_and_what_is_wrong_with_them() {
     let read = |pairs: &[(&str, Value)]| {

@@ -9,5 +9,6 @@ mod evictions;
 mod faults;
 mod harness;
 mod objects;
+mod profiles;
 mod proxy;
 mod workloads;

@@ -32,6 +32,7 @@ fn evicted(scene: &Scene) -> Vec<String> {
     outcome.evictions
 }
 
+//
 #[test]
 fn only_as_many_go_as_have_to_and_the_least_important_first() {
     let scene = Scene::new()
@@ -43,6 +44,7 @@ fn only_as_many_go_as_have_to_and_the_least_important_first() {
     assert!(evicted(&scene)[0].starts_with('b'), "{:?}", evicted(&scene));
 }
 
+//
 #[test]
 fn equals_and_the_never_preempting_take_nothing() {
     let full = |pod: fn(JobScene) -> JobScene| {
@@ -111,6 +113,7 @@ fn whom_a_budget_protects_goes_only_if_nobody_else_helps() {
     assert_eq!(evicted(&both).len(), 2, "budgets are a preference");
 }
 
+//
 #[test]
 fn nobody_is_taken_from_a_node_that_does_not_suit() {
     let scene = Scene::new()

@@ -116,6 +116,7 @@ fn namespaces_are_those_named_or_those_selected() {
     assert_eq!(objections(&with(everywhere)), [Some(ANTI_AFFINITY), Some(ANTI_AFFINITY), None, None]);
 }
 
+// A-068.
 #[test]
 fn preferences_of_both_sides_add_up_by_domain() {
     let only = "nodeorder podaffinity.weight=1 leastrequested.weight=0 balancedresource.weight=0 \

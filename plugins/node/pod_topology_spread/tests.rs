@@ -45,6 +45,7 @@ fn objections(scene: &Scene) -> Vec<Option<&'static str>> {
     ["a", "b", "c"].map(|node| objection(scene, PLUGINS, "p-0", node).map(|(why, _)| why)).into()
 }
 
+//
 #[test]
 fn ten_over_three_zones_are_four_three_three() {
     let scene = zones().job("p", |job| job.shape(web(&[constraint(ZONE, 1, true)])).pending(10, "1c"));

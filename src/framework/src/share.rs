@@ -4,7 +4,7 @@
 //! holds more than it is due, and only if the queue that gains has, with the gain, a smaller share than the other had
 //! before the loss. Then the larger of the two shares gets smaller, and with it the vector of all shares, sorted from the
 //! largest down, in lexicographic order. So no sequence of moves comes back to where it began, and a swap that would only
-//! mirror the state is not made.
+//! mirror the state is not made. The same holds where the gain leaves the gainer's share as it is.
 
 use std::collections::BTreeMap;
 
@@ -46,6 +46,13 @@ impl RelativeShare {
     /// all.
     pub fn may_take_from(&self, other: &Self) -> bool {
         other.is_over() && self < other && (!self.is_over() || self.unentitled < other.unentitled)
+    }
+
+    /// Whether a move is made: the gainer may take that much from the loser, or it gains without a larger share, being
+    /// further over its due in something that it does not ask for, and the loser's share gets smaller. Either way the
+    /// sorted vector of all shares does. Of each the share before and after.
+    pub fn makes_more_equal(gainer: [&Self; 2], loser: [&Self; 2]) -> bool {
+        gainer[1].may_take_from(loser[0]) || (gainer[0] == gainer[1] && loser[0].is_over() && loser[1] < loser[0])
     }
 
     /// Whether more is used than is due of some resource.
@@ -144,6 +151,28 @@ mod tests {
     }
 
     proptest! {
+        /// The whole rule of a move, with two resources.
+        #[test]
+        fn a_move_that_makes_more_equal_makes_the_sorted_vector_smaller(
+            dues in prop::collection::vec((0i64..6, 0i64..6), 2..5),
+            held in prop::collection::vec((0i64..12, 0i64..12), 5),
+            gain in (0i64..8, 0i64..8),
+            loss in (0i64..8, 0i64..8),
+        ) {
+            let both = |(cpu, memory): (i64, i64)| Resources::default().with(ResourceId::CPU, cpu).with(ResourceId::MEMORY, memory);
+            let share = |held, due| RelativeShare::of(&both(held), &both(due), &both((12, 12)));
+            let shares = |held: &[(i64, i64)]| -> Vec<_> { dues.iter().zip(held).map(|(due, held)| share(*held, *due)).collect() };
+            let mut after = held.clone();
+            after[0] = (after[0].0 + gain.0, after[0].1 + gain.1);
+            after[1] = ((after[1].0 - loss.0).max(0), (after[1].1 - loss.1).max(0));
+            let (mut before, mut after) = (shares(&held), shares(&after));
+            if RelativeShare::makes_more_equal([&before[0], &after[0]], [&before[1], &after[1]]) {
+                before.sort_unstable_by(|a, b| b.cmp(a));
+                after.sort_unstable_by(|a, b| b.cmp(a));
+                prop_assert!(after < before);
+            }
+        }
+
         /// The rule of a move: with the gain below what the other had before its loss.
         #[test]
         fn a_move_by_the_rule_makes_the_sorted_vector_of_shares_smaller(

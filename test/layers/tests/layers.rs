@@ -23,7 +23,7 @@ const FORBIDDEN_IN_CORE: [(&str, &str); 12] = [
 ];
 
 /// Of our own crates, those that each may name. Arrows go down only.
-const MAY_NAME: [(&str, &[&str]); 12] = [
+const MAY_NAME: [(&str, &[&str]); 13] = [
     ("krafla-model", &[]),
     ("krafla-framework", &["krafla-model"]),
     ("krafla-api", &["krafla-model"]),
@@ -47,6 +47,8 @@ const MAY_NAME: [(&str, &[&str]); 12] = [
     ),
     ("krafla-testkit", &["krafla-model", "krafla-framework"]),
     ("krafla-certificates", &["krafla-model", "krafla-framework"]),
+    // What a crate of somebody else has.
+    ("krafla-out-of-tree", &["krafla", "krafla-model", "krafla-framework"]),
 ];
 
 struct Graph {

@@ -187,6 +187,7 @@ mod tests {
         pods
     }
 
+    //
     #[test]
     fn every_plugin_that_waits_has_to_allow() {
         let mut pods = waiting(&[("a", 10), ("b", 20)]);
@@ -199,6 +200,7 @@ mod tests {
         assert!(pods.is_empty());
     }
 
+    //
     #[test]
     fn the_shortest_timer_rejects() {
         let mut pods = waiting(&[("a", 20_000), ("b", 10_000)]);
