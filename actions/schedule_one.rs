@@ -86,7 +86,7 @@ impl ScheduleOne {
                     Some(_) => Refused::Error,
                     None => Refused::By(refusals.plugins.clone()),
                 };
-                session.explain_task(task, Reason::Unschedulable { refusals: Box::new(refusals), post_filter: said });
+                session.explain_task(task, Reason::Unschedulable { refusals, post_filter: said });
                 session.end_waits();
                 take_back(session);
                 put_back(session, task, refused);
@@ -102,8 +102,8 @@ impl ScheduleOne {
         let mut statement = session.statement();
         let kept = statement.lift_reservation(task);
         for (other, node) in nominated_before(statement.session(), task) {
-            // One that does not fit there any more holds nothing.
-            let _ = statement.pipeline(other, node);
+            // It counts even where it does not fit any more, as in kube-scheduler. One that has a node by now does not.
+            let _ = statement.promise(other, node);
         }
         let session = statement.session_mut();
         let cluster = session.cluster();
@@ -121,11 +121,11 @@ impl ScheduleOne {
         match found {
             Found::Node { node, .. } => Tried::Fits(node),
             Found::Nothing(refusals) if refusals.error.is_some() || refusals.nodes == 0 => {
-                Tried::FitsNowhere { refusals, preemption: None, said: String::new() }
+                Tried::FitsNowhere { refusals: Box::new(refusals), preemption: None, said: String::new() }
             }
             Found::Nothing(refusals) => {
                 let (preemption, said) = session.run_post_filter_plugins(task, &refusals);
-                Tried::FitsNowhere { refusals, preemption, said }
+                Tried::FitsNowhere { refusals: Box::new(refusals), preemption, said }
             }
         }
     }
@@ -146,7 +146,7 @@ impl ScheduleOne {
 
 enum Tried {
     Fits(NodeId),
-    FitsNowhere { refusals: Refusals, preemption: Option<(NodeId, Vec<TaskId>)>, said: String },
+    FitsNowhere { refusals: Box<Refusals>, preemption: Option<(NodeId, Vec<TaskId>)>, said: String },
 }
 
 /// How many fit nodes are looked for: kube-scheduler's `numFeasibleNodesToFind`. A percentage of 0 goes by the size of

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use krafla_framework::Registry;
-use krafla_model::JobPhase;
+use krafla_framework::conf::policy::ProfilePolicy;
+use krafla_framework::{Found, PluginSet, Policy, Registry, SearchLimits, Searcher};
+use krafla_model::{ClusterState, JobPhase};
 use krafla_testkit::{JobScene, Outcome, Scene};
 
 /// Every action and plugin.
@@ -51,6 +52,41 @@ pub(crate) fn run(scene: &Scene, actions: &str, plugins: &[&str]) -> Outcome {
 /// A session that schedules pods one by one, with kube-scheduler's default profile.
 pub(crate) fn run_one_by_one(scene: &Scene) -> Outcome {
     krafla_testkit::run_one_by_one(scene.build(), &registry())
+}
+
+/// What the nodes object to a pod in kube-scheduler's default profile.
+pub(crate) fn objections_one_by_one(scene: &Scene, pod: &str) -> Vec<(String, u32)> {
+    let (cluster, mut searcher, plugins) = one_by_one(scene);
+    let task = krafla_testkit::task_named(&cluster, pod);
+    let now = SearchLimits { may_start: true, may_wait: false };
+    match searcher.find(plugins.profile_for(&cluster, task), &cluster, task, cluster.nodes(), now, None) {
+        Found::Node { .. } => Vec::new(),
+        Found::Nothing(refusals) => refusals.objections.into_iter().collect(),
+    }
+}
+
+/// What a plugin of that profile adds to the nodes, in tie order, its weight included.
+pub(crate) fn scores_one_by_one(scene: &Scene, plugin: &str, pod: &str) -> Vec<f64> {
+    let (cluster, mut searcher, plugins) = one_by_one(scene);
+    let task = krafla_testkit::task_named(&cluster, pod);
+    let profile = plugins.profile_for(&cluster, task);
+    let now = SearchLimits { may_start: true, may_wait: false };
+    let _ = searcher.find(profile, &cluster, task, cluster.nodes(), now, None);
+    let mut said = Vec::new();
+    let tell = |name: &'static str, scores: &[f64]| {
+        if name == plugin {
+            said = scores.to_vec();
+        }
+    };
+    searcher.scores_by_plugin(profile, &cluster, task, cluster.nodes(), tell).expect("every plugin scores");
+    said
+}
+
+fn one_by_one(scene: &Scene) -> (ClusterState, Searcher, PluginSet) {
+    let registry = registry();
+    let profiles = vec![ProfilePolicy::default_profile(&registry)];
+    let plugins = PluginSet::build(&Policy { profiles, ..Policy::default() }.one_by_one(), &registry);
+    (scene.build(), Searcher::default(), plugins)
 }
 
 /// Scores of the nodes, in tie order, for a pod.

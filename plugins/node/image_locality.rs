@@ -31,16 +31,23 @@ impl NodePlugin for ImageLocality {
     fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> f64 {
         let images = &cluster.shape_of(task).spec.images;
         let here = &cluster.node(node).spec.images;
-        let nodes = i64::try_from(cluster.nodes().len()).unwrap_or(i64::MAX).max(1);
+        let nodes = u32::try_from(cluster.nodes().len()).unwrap_or(u32::MAX);
         let sum: i64 = images
             .iter()
             .filter_map(|image| {
                 let at = here.binary_search_by(|(name, _)| name.cmp(image)).ok()?;
-                Some(here[at].1.saturating_mul(i64::from(cluster.nodes_with_image(image))) / nodes)
+                Some(spread_size(here[at].1, cluster.nodes_with_image(image), nodes))
             })
             .sum();
         locality(sum, i64::try_from(images.len()).unwrap_or(i64::MAX)) as f64
     }
+}
+
+/// The part of an image's size that counts on each of `holders` among `nodes`, cut to a whole number after the same two
+/// roundings as in Kubernetes.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "sizes of images, as in Kubernetes")]
+fn spread_size(bytes: i64, holders: u32, nodes: u32) -> i64 {
+    (bytes as f64 * (f64::from(holders) / f64::from(nodes.max(1)))) as i64
 }
 
 /// Score of a weighted size for a pod of so many containers.
@@ -52,6 +59,13 @@ fn locality(sum: i64, containers: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_size_is_spread_with_kubernetes_roundings() {
+        assert_eq!(spread_size(300, 2, 3), 200);
+        assert_eq!(spread_size(49, 1, 49), 0, "1/49 is a little less than that");
+        assert_eq!(spread_size(7, 0, 0), 0);
+    }
 
     #[test]
     fn the_worked_example_of_three_nodes() {

@@ -3,6 +3,8 @@
 use krafla_framework::{CycleState, NodePlugin, PreFilter, Room, Scope, Verdict, Why};
 use krafla_model::{ClusterState, NodeId, TaskId, TaskStatus};
 
+use super::domains::promised;
+
 /// See the module.
 pub struct NodePorts;
 
@@ -20,17 +22,52 @@ impl NodePlugin for NodePorts {
     }
 
     /// After a release the ports of pods that terminate are free. Those that a pod was promised never are.
-    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, room: Room, _: &CycleState) -> Verdict {
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, when: Room, _: &CycleState) -> Verdict {
         let wanted = &cluster.shape_of(task).spec.host_ports;
-        let books = cluster.node(node).books();
-        let status = |id: TaskId| cluster.task(id).status();
-        let stays = |owner: TaskId| room == Room::Now || status(owner) != TaskStatus::Releasing;
-        let held = books.ports.iter().filter(|(_, owner)| stays(*owner)).map(|(port, _)| port);
-        let is_promised = |id: &&TaskId| **id != task && status(**id) == TaskStatus::Pipelined;
-        let promised = books.tasks.iter().filter(is_promised).flat_map(|id| &cluster.shape_of(*id).spec.host_ports);
-        if held.chain(promised).any(|taken| wanted.iter().any(|port| port.conflicts(taken))) {
+        let leaves = |task: TaskId| cluster.task(task).status() == TaskStatus::Releasing;
+        let taken = cluster.node(node).books().ports.iter();
+        let taken = taken.filter(|(_, task)| when == Room::Now || !leaves(*task)).map(|(port, _)| port);
+        // Who was promised room there will want its ports too.
+        let promised = promised(cluster, node).filter(|other| *other != task);
+        let mut taken = taken.chain(promised.flat_map(|other| &cluster.shape_of(other).spec.host_ports));
+        if taken.any(|other| wanted.iter().any(|port| port.conflicts(other))) {
             return Verdict::Unschedulable(Why::Says("node(s) didn't have free ports for the requested pod ports"));
         }
         Verdict::Fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use krafla_model::PodSpec;
+    use krafla_model::pod::HostPort;
+    use krafla_testkit::{JobScene, Scene};
+
+    use crate::testing::run_one_by_one;
+
+    fn web(job: JobScene, priority: i32) -> JobScene {
+        let port = HostPort { ip: "".into(), protocol: "TCP".into(), port: 80 };
+        job.shape(|shape| shape.host_ports = vec![port]).each(move |pod: &mut PodSpec| pod.priority = priority)
+    }
+
+    #[test]
+    fn an_eviction_frees_ports() {
+        let scene = Scene::new()
+            .node("n", "4c")
+            .job("a", |job| web(job.running(1, "1c", "n"), 1))
+            .job("p", |job| web(job.pending(1, "1c"), 100));
+        assert_eq!(run_one_by_one(&scene).evictions, ["a-0"]);
+    }
+
+    #[test]
+    fn who_was_nominated_will_want_its_ports() {
+        for (priority, binds) in [(0, &[][..]), (100, &["p-0 -> n"][..])] {
+            let nominated = |pod: &mut PodSpec| pod.nominated = Some("n".into());
+            let scene = Scene::new()
+                .node("n", "4c")
+                .job("a", |job| web(job.selects("no", "where").pending(1, "1c"), 50).each(nominated))
+                .job("p", |job| web(job.pending(1, "1c"), priority));
+            assert_eq!(run_one_by_one(&scene).binds, binds, "priority {priority}");
+        }
     }
 }

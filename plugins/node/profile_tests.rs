@@ -6,7 +6,7 @@ use krafla_framework::conf::policy::ProfilePolicy;
 use krafla_framework::{ExtensionPoint, Policy, Verdict, Why};
 use krafla_testkit::{Scene, scores, verdict};
 
-use crate::testing::registry;
+use crate::testing::{objections_one_by_one, registry};
 
 const TWO_PROFILES: &str = include_str!("../../conf/kube-scheduler/two-profiles.yaml");
 const COSCHEDULING: &str = include_str!("../../conf/kube-scheduler/coscheduling-profile.yaml");
@@ -320,4 +320,16 @@ fn a_configuration_that_says_nothing_is_the_default_profile() {
     let nothing = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
     let policy = compiled(nothing).policy.expect("it is accepted");
     assert_eq!(policy.profiles, [ProfilePolicy::default_profile(&registry())]);
+}
+
+#[test]
+fn a_node_objects_with_the_first_filter_of_the_profile_and_with_all_that_it_lacks() {
+    let scene = Scene::new()
+        .tainted_node("t", "1c1Gi", "x", krafla_model::taints::Effect::NoSchedule)
+        .node("small", "1c1Gi")
+        .job("p", |job| job.pending(1, "2c2Gi"));
+    let said = objections_one_by_one(&scene, "p-0");
+    let said: Vec<(&str, u32)> = said.iter().map(|(words, n)| (words.as_str(), *n)).collect();
+    let want = [("Insufficient cpu", 1), ("Insufficient memory", 1), ("node(s) had untolerated taint(s)", 1)];
+    assert_eq!(said, want);
 }

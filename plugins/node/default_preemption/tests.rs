@@ -119,3 +119,33 @@ fn nobody_is_taken_from_a_node_that_does_not_suit() {
         .job("p", |job| important(job.selects("disk", "ssd").pending(1, "1c")));
     assert!(evicted(&scene).is_empty());
 }
+
+#[test]
+fn who_was_nominated_counts_even_where_it_does_not_fit() {
+    for (priority, binds) in [(0, &[][..]), (100, &["p-0 -> n"][..])] {
+        let nominated = |pod: &mut PodSpec| {
+            pod.priority = 50;
+            pod.nominated = Some("n".into());
+        };
+        let scene = Scene::new()
+            .node("n", "4c")
+            .job("r", |job| job.running(1, "3c", "n"))
+            .job("a", |job| job.selects("no", "where").pending(1, "3c").each(nominated))
+            .job("p", |job| job.pending(1, "1c").each(move |pod: &mut PodSpec| pod.priority = priority));
+        assert_eq!(run_one_by_one(&scene).binds, binds, "priority {priority}");
+    }
+}
+
+#[test]
+fn what_terminates_is_not_free_for_others_than_who_waits_for_it() {
+    let nominated = |pod: &mut PodSpec| {
+        pod.priority = 50;
+        pod.nominated = Some("n".into());
+    };
+    let scene = Scene::new()
+        .node("n", "4c")
+        .job("r", |job| job.releasing(1, "3c", "n"))
+        .job("a", |job| job.selects("no", "where").pending(1, "3c").each(nominated))
+        .job("p", |job| job.pending(1, "1c").each(|pod: &mut PodSpec| pod.priority = 0));
+    assert!(run_one_by_one(&scene).binds.is_empty());
+}

@@ -82,7 +82,9 @@ impl NodePlugin for InterPodAffinity {
                 }
             }
         }
-        let nobody_repels = counted.repelling == Domains::default() && cluster.reserved().next().is_none();
+        // kube-scheduler does not ask whom nominated pods repel if nobody else repels and the pod itself says nothing.
+        let nobody_repels = counted.repelling == Domains::default()
+            && (!self.promises_reach_domains || cluster.reserved().next().is_none());
         if own == 0 && nobody_repels {
             return PreFilter::Skip;
         }

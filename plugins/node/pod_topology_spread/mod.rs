@@ -7,7 +7,7 @@ mod filter;
 mod score;
 
 use krafla_framework::{CycleState, NodePlugin, PreFilter, PreScore, Room, Scope, Verdict};
-use krafla_model::labels::{Requirement, Selector, Test};
+use krafla_model::labels::Selector;
 use krafla_model::pod_affinity::SpreadConstraint;
 use krafla_model::taints::{Effect, tolerated};
 use krafla_model::{ClusterState, Name, NodeId, PodShape, TaskId, TaskStatus};
@@ -148,36 +148,34 @@ fn system_defaults() -> Vec<SpreadConstraint> {
     vec![soft(HOSTNAME, 3), soft(ZONE, 5)]
 }
 
-/// What the services that select a pod select, and its workload. Empty if there is neither.
+/// What the services that select a pod select, merged as label sets: a later service overwrites what an earlier one says of
+/// a label. What its workload selects is asked for on top of that, except that a ReplicationController's labels are merged
+/// too. Empty if there is neither.
 fn default_selector(cluster: &ClusterState, spec: &PodShape) -> Selector {
     let mut selector = Selector::default();
-    let mut add = |requirements: &[Requirement]| {
-        for requirement in requirements {
-            // Later services overwrite what earlier ones say of a label, as merged label sets do.
-            let same_key = |known: &&mut Requirement| {
-                known.key == requirement.key && is_value(&known.test) && is_value(&requirement.test)
-            };
-            match selector.0.iter_mut().find(same_key) {
-                Some(known) => known.test = requirement.test.clone(),
-                None => selector.0.push(requirement.clone()),
-            }
-        }
-    };
     for service in cluster.services(&spec.namespace) {
         if !service.0.is_empty() && service.matches(&spec.labels) {
-            add(&service.0);
+            merge(&mut selector, service);
         }
     }
     if let Some(workload) = &spec.workload
         && let Some(own) = cluster.workload_selector(&spec.namespace, workload)
     {
-        add(&own.0);
+        match workload.kind.as_str() {
+            "ReplicationController" => merge(&mut selector, own),
+            _ => selector.0.extend(own.0.iter().cloned()),
+        }
     }
     selector
 }
 
-fn is_value(test: &Test) -> bool {
-    matches!(test, Test::In(values) if values.len() == 1)
+fn merge(selector: &mut Selector, more: &Selector) {
+    for requirement in &more.0 {
+        match selector.0.iter_mut().find(|known| known.key == requirement.key) {
+            Some(known) => known.test = requirement.test.clone(),
+            None => selector.0.push(requirement.clone()),
+        }
+    }
 }
 
 /// Whether a node counts for a constraint, by what the pod itself says of nodes.
@@ -206,8 +204,12 @@ fn counts(constraint: &SpreadConstraint, namespace: &Name, cluster: &ClusterStat
         && constraint.selector.as_ref().is_some_and(|selector| selector.matches(&spec.labels))
 }
 
-/// How many pods on a node count for a constraint.
+/// How many pods on a node count for a constraint. For a selector that means every pod kube-scheduler counts none, though
+/// the pod itself then counts where its constraint must hold.
 fn count_on(constraint: &SpreadConstraint, namespace: &Name, cluster: &ClusterState, node: NodeId) -> i64 {
+    if constraint.selector.as_ref().is_none_or(|selector| selector.0.is_empty()) {
+        return 0;
+    }
     let counting = holding(cluster, node).filter(|other| counts(constraint, namespace, cluster, *other));
     i64::try_from(counting.count()).unwrap_or(i64::MAX)
 }

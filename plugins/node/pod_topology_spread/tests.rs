@@ -1,11 +1,12 @@
-use krafla_model::PodShape;
 use krafla_model::labels::{Requirement, Selector, Test};
 use krafla_model::pod_affinity::SpreadConstraint;
+use krafla_model::pod_affinity::{Workload, WorkloadSpec};
+use krafla_model::{Event, PodShape};
 use krafla_testkit::{JobScene, Scene};
 
 use super::ZONE;
 use super::filter::{BROKEN, NO_LABEL};
-use crate::testing::{objection, run, scores};
+use crate::testing::{objection, run, scores, scores_one_by_one};
 
 const PLUGINS: &[&str] = &["gang", "predicates"];
 
@@ -127,4 +128,37 @@ fn soft_constraints_rank_the_emptiest_domain_first() {
     // Weight ln(3 + 2) = 1.609: 3.2, 1.6 and 0 are 3, 2 and 0; then 100 * (3 + 0 - s) / 3. `bare` sorts before `c`.
     assert_eq!(scores(&scene(&[constraint(ZONE, 1, false)]), &[ONLY], "p-0"), [0.0, 33.0, 0.0, 100.0]);
     assert_eq!(scores(&scene(&[]), &[ONLY], "p-0"), [0.0; 4], "nothing selects it, so no default applies");
+}
+
+#[test]
+fn an_empty_selector_counts_nobody() {
+    let all = SpreadConstraint { selector: Some(Selector::default()), ..constraint(ZONE, 1, false) };
+    let scene = zones()
+        .job("w", |job| job.shape(web(&[])).running(2, "1c", "a"))
+        .job("p", |job| job.shape(web(&[all])).pending(1, "1c"));
+    assert_eq!(scores_one_by_one(&scene, "PodTopologySpread", "p-0"), [200.0; 3]);
+}
+
+#[test]
+fn by_default_pods_are_spread_for_their_services_and_their_workload_at_once() {
+    let selects = |kind: &str, value: &str| {
+        let workload = Workload { kind: kind.into(), name: "w".into() };
+        let selector = Selector(vec![Requirement { key: "app".into(), test: Test::In(vec![value.into()]) }]);
+        Event::Workload(WorkloadSpec { namespace: "default".into(), workload, selector: Some(selector) })
+    };
+    let scene = |own: &str| {
+        let owned = |shape: &mut PodShape| {
+            shape.labels.set("app".into(), "web".into());
+            shape.workload = Some(Workload { kind: "ReplicaSet".into(), name: "w".into() });
+        };
+        zones()
+            .event(selects("Service", "web"))
+            .event(selects("ReplicaSet", own))
+            .job("w", |job| job.shape(web(&[])).running(2, "1c", "a"))
+            .job("p", |job| job.shape(owned).pending(1, "1c"))
+    };
+    let even = [200.0; 3];
+    assert_ne!(scores_one_by_one(&scene("web"), "PodTopologySpread", "p-0"), even);
+    // A pod is `web` or `db`; nobody is both.
+    assert_eq!(scores_one_by_one(&scene("db"), "PodTopologySpread", "p-0"), even);
 }

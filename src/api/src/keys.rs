@@ -67,6 +67,9 @@ pub const ESTIMATE: &str = "krafla.io/estimate";
 /// Krafla's annotation of a pod, in seconds: for how long those ran whose work it goes on with, as whoever made it again
 /// from a checkpoint knows. `srsf` and `las` go by it.
 pub const ATTAINED: &str = "krafla.io/attained-seconds";
+/// Krafla's annotation of a pod, milli-CPU and bytes with a comma between them: what resource scores take it for, where that
+/// is not to be seen from its containers. Written with pods of a recording.
+pub const SCORED_REQUEST: &str = "krafla.io/scored-request";
 /// Krafla's annotation of any object: when the simulator submits it.
 pub const SUBMIT_AT: &str = "krafla.io/submit-at";
 

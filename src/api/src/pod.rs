@@ -27,7 +27,7 @@ use crate::duration::{parse_duration, shown};
 use crate::keys;
 use crate::pod_affinity::neighbours;
 use crate::report::{Report, annotation, annotation_or_label, label, namespace_of, preemptable};
-use crate::request::{is_restartable, request};
+use crate::request::{is_restartable, request, scored_request};
 use crate::selectors;
 
 /// The scheduler of a pod that names none, as the API server fills it in.
@@ -128,6 +128,7 @@ impl Converter {
         let meta = &pod.metadata;
         let names = &mut self.names;
         let mut request = request(spec, names, report)?;
+        let scored_request = scored_request(spec, meta, &request, names);
         let gpu_share_milli = gpu_share(meta, &mut request, report)?;
         let placed = spec.node_name.as_deref().is_some_and(|node| !node.is_empty());
         let constraints = self.constraints(spec, report);
@@ -148,6 +149,7 @@ impl Converter {
             labels: selectors::labels(meta.labels.iter().flatten().filter(|(key, _)| of_template(key)), names),
             annotations,
             request,
+            scored_request,
             role: names.intern(annotation_or_label(meta, keys::TASK_SPEC).unwrap_or_default()),
             node_selector: selectors::labels(spec.node_selector.iter().flatten(), names),
             required_affinity: constraints.required,

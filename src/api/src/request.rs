@@ -8,43 +8,47 @@
 //! Not looked at: amounts of a resize in progress (`status.resize`), and the pod slot, which the model adds.
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use krafla_model::Amounts;
 use krafla_model::name::NamePool;
+use krafla_model::shape::{DEFAULT_CPU, DEFAULT_MEMORY};
 
+use crate::keys;
 use crate::quantities::{self, ResourceList};
-use crate::report::Report;
+use crate::report::{Report, annotation};
 
 const LEFT_OUT: &str = "the pod is left out";
 
 /// Reads what a pod asks for. `None` when an amount cannot be read: a pod whose needs are not known is better kept out
 /// than placed on a guess.
 pub(crate) fn request(spec: &PodSpec, names: &mut NamePool, report: &mut Report<'_>) -> Option<Amounts> {
-    let mut reader = Reader { names, report, complete: true };
-    let mut sum = Amounts::default();
-    for (i, container) in spec.containers.iter().enumerate() {
-        sum.add(&reader.container(container, "containers", i));
+    let mut reader = Reader { names, report, unnamed: &Amounts::default(), complete: true };
+    let sum = reader.pod(spec);
+    reader.complete.then(|| without_zeros(&sum))
+}
+
+/// CPU and memory of a pod as resource scores see them, in milli-CPU and bytes: a container that names none of it counts
+/// as 100 milli-CPU or 200 MiB; naming 0 is naming it. `None` if that is what the model makes of `request` by itself.
+pub(crate) fn scored_request(
+    spec: &PodSpec,
+    meta: &ObjectMeta,
+    request: &Amounts,
+    names: &mut NamePool,
+) -> Option<(i64, i64)> {
+    let written = annotation(meta, keys::SCORED_REQUEST).and_then(|text| text.split_once(','));
+    if let Some((cpu, memory)) = written
+        && let (Ok(cpu @ 0..), Ok(memory @ 0..)) = (cpu.trim().parse(), memory.trim().parse())
+    {
+        return Some((cpu, memory));
     }
-    let mut sidecars = Amounts::default();
-    let mut peak = Amounts::default();
-    for (i, container) in spec.init_containers.iter().flatten().enumerate() {
-        let mut own = reader.container(container, "initContainers", i);
-        if is_restartable(container) {
-            sum.add(&own);
-            sidecars.add(&own);
-            peak.raise_to(&sidecars);
-        } else {
-            own.add(&sidecars);
-            peak.raise_to(&own);
-        }
-    }
-    sum.raise_to(&peak);
-    if let Some(whole) = &spec.resources {
-        reader.pod_level(whole, &mut sum);
-    }
-    let overhead = reader.list(spec.overhead.as_ref(), format_args!("spec.overhead"));
-    sum.add(&overhead);
-    let complete = reader.complete;
-    complete.then(|| without_zeros(&sum))
+    // What cannot be read has been said with the request.
+    let mut unheard = Report::namespaced("pod", meta);
+    let unnamed = Amounts::default().with("cpu", DEFAULT_CPU).with("memory", DEFAULT_MEMORY);
+    let sum = Reader { names, report: &mut unheard, unnamed: &unnamed, complete: true }.pod(spec);
+    let of = |amounts: &Amounts, resource| amounts.get(resource).unwrap_or(0);
+    let scored = (of(&sum, "cpu"), of(&sum, "memory"));
+    let plain = |resource, least| Some(of(request, resource)).filter(|amount| *amount > 0).unwrap_or(least);
+    (scored != (plain("cpu", DEFAULT_CPU), plain("memory", DEFAULT_MEMORY))).then_some(scored)
 }
 
 /// Whether an init container goes on running beside the others.
@@ -55,15 +59,49 @@ pub(crate) fn is_restartable(container: &Container) -> bool {
 struct Reader<'a, 'b> {
     names: &'a mut NamePool,
     report: &'a mut Report<'b>,
+    /// What a container counts as that does not name a resource.
+    unnamed: &'a Amounts,
     complete: bool,
 }
 
 impl Reader<'_, '_> {
+    fn pod(&mut self, spec: &PodSpec) -> Amounts {
+        let mut sum = Amounts::default();
+        for (i, container) in spec.containers.iter().enumerate() {
+            sum.add(&self.container(container, "containers", i));
+        }
+        let mut sidecars = Amounts::default();
+        let mut peak = Amounts::default();
+        for (i, container) in spec.init_containers.iter().flatten().enumerate() {
+            let mut own = self.container(container, "initContainers", i);
+            if is_restartable(container) {
+                sum.add(&own);
+                sidecars.add(&own);
+                peak.raise_to(&sidecars);
+            } else {
+                own.add(&sidecars);
+                peak.raise_to(&own);
+            }
+        }
+        sum.raise_to(&peak);
+        if let Some(whole) = &spec.resources {
+            self.pod_level(whole, &mut sum);
+        }
+        let overhead = self.list(spec.overhead.as_ref(), format_args!("spec.overhead"));
+        sum.add(&overhead);
+        sum
+    }
+
     fn container(&mut self, container: &Container, list: &str, i: usize) -> Amounts {
-        let Some(resources) = &container.resources else { return Amounts::default() };
+        let Some(resources) = &container.resources else { return self.unnamed.clone() };
         let mut own = self.list(resources.requests.as_ref(), format_args!("spec.{list}[{i}].resources.requests"));
         let only_limited = only_limited(resources);
         own.add(&self.list(Some(&only_limited), format_args!("spec.{list}[{i}].resources.limits")));
+        for (resource, amount) in self.unnamed.iter() {
+            if own.get(resource).is_none() {
+                own.set_amount(resource, amount);
+            }
+        }
         own
     }
 
@@ -111,7 +149,6 @@ fn without_zeros(amounts: &Amounts) -> Amounts {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
     use serde_json::{Value, json};
 
     use super::*;
@@ -122,6 +159,34 @@ mod tests {
         let spec = serde_json::from_value(spec).expect("a pod spec");
         let amounts = request(&spec, &mut NamePool::default(), &mut report);
         (amounts, report.into_problems().into_iter().map(|problem| problem.message).collect())
+    }
+
+    #[test]
+    fn resource_scores_take_something_for_a_container_that_names_nothing() {
+        let of = |spec: Value| {
+            let meta = ObjectMeta { name: Some("p".into()), ..Default::default() };
+            let spec = serde_json::from_value(spec).expect("a pod spec");
+            let mut names = NamePool::default();
+            let request = request(&spec, &mut names, &mut Report::namespaced("pod", &meta)).expect("amounts");
+            scored_request(&spec, &meta, &request, &mut names)
+        };
+        const MIB: i64 = 1 << 20;
+        let bare = json!({"name": "b"});
+        let zero = json!({"name": "z", "resources": {"requests": {"cpu": "0", "memory": "0"}}});
+        let full = json!({"name": "f", "resources": {"requests": {"cpu": "1", "memory": "1Mi"}}});
+        for (name, spec, want) in [
+            ("one that names nothing is the model's default", json!({"containers": [bare]}), None),
+            ("one that names all is its request", json!({"containers": [full]}), None),
+            ("each counts", json!({"containers": [bare, full, cpu("1")]}), Some((2_100, 401 * MIB))),
+            ("naming 0 is naming it", json!({"containers": [zero]}), Some((0, 0))),
+            (
+                "init containers too",
+                json!({"containers": [zero], "initContainers": [{"name": "s", "restartPolicy": "Always"}, bare]}),
+                Some((200, 400 * MIB)),
+            ),
+        ] {
+            assert_eq!(of(spec), want, "{name}");
+        }
     }
 
     fn cpu(text: &str) -> Value {

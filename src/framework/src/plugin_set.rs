@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use krafla_model::subgroup::SubGroupId;
 use krafla_model::{ClusterState, JobId, Name, NodeId, QueueId, ResourceId, Resources, TaskId, Time};
 
-use crate::conf::policy::Policy;
+use crate::conf::policy::{Policy, ProfilePolicy};
 use crate::conf::switches::Point;
 use crate::effect::Cause;
 use crate::rank::{JobRank, QueueRank, Rank, TaskRank};
@@ -67,7 +67,11 @@ impl PluginSet {
                 tiers.entry(point).or_default().push(members);
             }
         }
-        let profiles = policy.profiles.iter().map(|profile| (profile.name.as_str().into(), profile.build(registry)));
+        let built = |profile: &ProfilePolicy| match policy.one_by_one {
+            true => profile.build(registry).with_nominations(),
+            false => profile.build(registry),
+        };
+        let profiles = policy.profiles.iter().map(|profile| (profile.name.as_str().into(), built(profile)));
         Self {
             plugins,
             tiers,

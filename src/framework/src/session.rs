@@ -438,6 +438,13 @@ impl<'a> Statement<'_, 'a> {
         Ok(())
     }
 
+    /// Promises a task room whether or not there will be enough, as for a nominated pod.
+    pub fn promise(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
+        self.session.cluster.promise(task, node)?;
+        tell(self.session.plugins, self.session.cluster, Operation { verb: Verb::Pipeline, task, node }, true);
+        Ok(())
+    }
+
     /// Takes a task's node away.
     pub fn evict(&mut self, task: TaskId) -> Result<(), Refusal> {
         self.session.cluster.evict(task)?;

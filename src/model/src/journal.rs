@@ -98,6 +98,12 @@ impl ClusterState {
         self.place(Verb::Pipeline, TaskStatus::Pipelined, task, node, SmallVec::new())
     }
 
+    /// Promises `task` room on `node` whether or not there will be enough: a pod that was nominated for a node counts there
+    /// until it is nominated for another.
+    pub fn promise(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
+        self.place(Verb::Pipeline, TaskStatus::Pipelined, task, node, SmallVec::new())
+    }
+
     /// Takes `task`'s node away; it holds its room until it is gone.
     pub fn evict(&mut self, task: TaskId) -> Result<(), Refusal> {
         let before = self.tasks[task].place();

@@ -26,6 +26,10 @@ pub struct PodShape {
     pub annotations: Labels,
     /// Its request: containers, init containers and overhead, without the pod slot.
     pub request: Amounts,
+    /// Its CPU and memory as resource scores see them, in milli-CPU and bytes, where each container that names none counts
+    /// as some. `None`: its request, and 100 milli-CPU or 200 MiB in place of nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scored_request: Option<(i64, i64)>,
     /// The role within its job (Volcano's task spec), empty if none.
     pub role: Name,
     /// `nodeSelector`: all must match.

@@ -10,9 +10,9 @@ use crate::pod::PodShape;
 use crate::resources::{ResourceId, ResourceNames, Resources};
 
 /// What kube-scheduler's spreading scores assume of a container that asks for no CPU, in milli-CPU.
-const DEFAULT_CPU: i64 = 100;
+pub const DEFAULT_CPU: i64 = 100;
 /// The same for memory, in bytes.
-const DEFAULT_MEMORY: i64 = 200 << 20;
+pub const DEFAULT_MEMORY: i64 = 200 << 20;
 
 /// A pod signature in interned form.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Shape {
     pub spec: Arc<PodShape>,
     /// Its request, with one pod slot.
     pub request: Resources,
-    /// Its request as the resource scores see it: at least 100 milli-CPU and 200 MiB.
+    /// Its request as the resource scores see it.
     pub scored_request: Resources,
     /// Whether it asks for nothing but a pod slot.
     pub best_effort: bool,
@@ -55,9 +55,14 @@ impl Shapes {
         }
         request.set(ResourceId::PODS, 1);
         let mut scored_request = request.clone();
-        for (id, least) in [(ResourceId::CPU, DEFAULT_CPU), (ResourceId::MEMORY, DEFAULT_MEMORY)] {
-            if scored_request.get(id) == 0 {
-                scored_request.set(id, least);
+        if let Some((cpu, memory)) = spec.scored_request {
+            scored_request.set(ResourceId::CPU, cpu);
+            scored_request.set(ResourceId::MEMORY, memory);
+        } else {
+            for (id, least) in [(ResourceId::CPU, DEFAULT_CPU), (ResourceId::MEMORY, DEFAULT_MEMORY)] {
+                if scored_request.get(id) == 0 {
+                    scored_request.set(id, least);
+                }
             }
         }
         let best_effort = request.is_best_effort();

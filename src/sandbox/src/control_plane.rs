@@ -33,6 +33,7 @@ const NO_ADMISSION: &str = "TaintNodesByCondition,ServiceAccount,StorageObjectIn
 #[derive(Debug)]
 pub struct ControlPlane {
     // In this order they are dropped: parts first, and the nursery, which removes the folder, last.
+    kube_scheduler: Option<Part>,
     controller_manager: Option<Part>,
     api_server: Option<Part>,
     etcd: Option<Part>,
@@ -223,6 +224,22 @@ impl ControlPlane {
         self.wait(|this| &mut this.controller_manager, probe(config, "healthz")).await
     }
 
+    /// Starts kube-scheduler with a configuration, in YAML, and these flags, and answers where its log is. It serves no
+    /// port, so whether it schedules is seen by what becomes of pods. `hack/control-plane/build --all` builds it.
+    pub fn start_kube_scheduler(&mut self, configuration: &str, flags: &[&str]) -> Result<PathBuf, Error> {
+        write(&self.folder.join("kube-scheduler.yaml"), configuration)?;
+        let own = [self.file_flag("--config", "kube-scheduler.yaml"), "--secure-port=0".to_owned()];
+        let flags = own.into_iter().chain(flags.iter().map(|flag| (*flag).to_owned())).collect();
+        self.spawn("kube-scheduler", |this| &mut this.kube_scheduler, flags)?;
+        Ok(self.folder.join("kube-scheduler.log"))
+    }
+
+    /// Why kube-scheduler no longer runs, if it does not.
+    pub fn kube_scheduler_ended(&mut self) -> Option<String> {
+        let part = self.kube_scheduler.as_mut()?;
+        part.ended().map(|status| format!("kube-scheduler ended with {status}:\n{}", part.tail()))
+    }
+
     /// Ends all processes and removes the folder, as dropping it does.
     pub fn stop(self) {}
 
@@ -262,6 +279,7 @@ impl ControlPlane {
         let remove = (!options.keep_folder).then_some(folder.path());
         let nursery = Nursery::open(remove).map_err(Error::io("a shell that ends the control plane"))?;
         Ok(Self {
+            kube_scheduler: None,
             controller_manager: None,
             api_server: None,
             etcd: None,

@@ -27,6 +27,7 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
                 (keys::TASK_SPEC, text(&shape.role)),
                 (keys::PREEMPTABLE, shape.protected.then(|| "false".to_owned())),
                 (keys::ATTAINED, pod.attained_ms.map(seconds)),
+                (keys::SCORED_REQUEST, shape.scored_request.map(|(cpu, memory)| format!("{cpu},{memory}"))),
                 (keys::COOLDOWN_TIME, (shape.cooldown_ms > 0).then(|| format!("{}ms", shape.cooldown_ms))),
                 (keys::REVOCABLE_ZONE, shape.revocable.then(|| "*".to_owned())),
                 (keys::GPU_MILLI, (shape.gpu_share_milli > 0).then(|| shape.gpu_share_milli.to_string())),
@@ -86,7 +87,8 @@ fn phase(phase: PodPhase) -> &'static str {
     }
 }
 
-/// A container an image; the first has the request and the ports.
+/// A container an image; the first has the request and the ports. The others ask for 0, so that they count for nothing in
+/// resource scores either.
 fn containers(shape: &PodShape) -> Vec<core::Container> {
     let images = shape.images.iter().map(Some).chain(std::iter::repeat(None));
     images
@@ -95,7 +97,7 @@ fn containers(shape: &PodShape) -> Vec<core::Container> {
         .map(|(i, image)| core::Container {
             name: format!("c{i}"),
             image: image.map(ToString::to_string),
-            resources: if i == 0 { resources(shape) } else { None },
+            resources: if i == 0 { resources(shape) } else { Some(nothing()) },
             ports: if i == 0 { list(shape.host_ports.iter().map(port).collect()) } else { None },
             ..core::Container::default()
         })
@@ -118,6 +120,12 @@ fn resources(shape: &PodShape) -> Option<core::ResourceRequirements> {
         requests: Some(requests),
         ..core::ResourceRequirements::default()
     })
+}
+
+/// A request that names CPU and memory, and asks for none.
+fn nothing() -> core::ResourceRequirements {
+    let none = amounts(&Amounts::default().with("cpu", 0).with("memory", 0));
+    core::ResourceRequirements { requests: Some(none), ..core::ResourceRequirements::default() }
 }
 
 fn port(port: &HostPort) -> core::ContainerPort {

@@ -133,8 +133,9 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
         (option::of(vec(term(0), 0..3)), vec((1..=100, term(1)), 0..3), vec(a_toleration(), 0..3)),
         (pod_terms(), pod_terms(), vec(a_spread(), 0..2), option::of(a_workload()), name()),
         (ports, images, share, any::<bool>(), any::<bool>(), perhaps(), 0..10_000_000_i64, any::<bool>()),
+        option::of((0..1_000_000_i64, 0..1_i64 << 50)),
     )
-        .prop_map(|(own, places, neighbours, rest)| {
+        .prop_map(|(own, places, neighbours, rest, scored_request)| {
             let (pod_affinity, pod_anti_affinity, spread, workload, scheduler_name) = neighbours;
             let workload = workload.filter(|_| spread.is_empty());
             // The only owner that is written is one that spreading looks at.
@@ -164,6 +165,7 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
                 workload,
                 labels,
                 request,
+                scored_request,
                 role,
                 node_selector,
                 required_affinity,

@@ -30,7 +30,7 @@ pub(crate) struct Way<'h> {
 impl Hooks {
     /// The way of a pod through the plugins of these names; those that this build lacks are left out.
     pub(crate) fn way<'h>(&'h self, names: &[Name], pod: &'h PodRef, node: &'h str) -> Way<'h> {
-        let named = |name: &Name| self.plugins.iter().find(|plugin| name == &plugin.name());
+        let named = |name: &Name| self.plugins.iter().find(|plugin| *name == plugin.name());
         Way { hooks: self, plugins: names.iter().filter_map(named).collect(), pod, node }
     }
 }

@@ -6,6 +6,7 @@ use krafla_model::{ClusterState, Name, NodeId, TaskId};
 
 use crate::scheduling::plugin::{NodePlugin, Permit, Scope};
 use crate::scheduling::point::ExtensionPoint;
+use crate::scheduling::search::FIT;
 use crate::scheduling::verdict::Why;
 use crate::scheduling::waiting::WaitingPods;
 
@@ -53,12 +54,16 @@ pub struct Profile {
     name: Name,
     percentage_of_nodes_to_score: Option<u8>,
     bounds_scores: bool,
+    /// Whether promised room counts beside all that is there, rather than being what terminates.
+    promises_beside: bool,
     /// Plugins that take part on the way to the bind, in order.
     pub(crate) binding: Vec<Name>,
     pub(crate) entries: Vec<ProfileEntry>,
     order: BTreeMap<ExtensionPoint, Vec<usize>>,
     pub(crate) pre_filters: Vec<usize>,
     pub(crate) filters: Vec<usize>,
+    /// How many of the filters stand before NodeResourcesFit; 0 where it is not named.
+    before_fit: usize,
     pub(crate) scorers: Vec<usize>,
 }
 
@@ -79,18 +84,23 @@ impl Profile {
     ) -> Self {
         let at = |point| order.get(&point).into_iter().flatten().copied();
         let pre_filters = at(ExtensionPoint::PreFilter).collect();
-        let filters = at(ExtensionPoint::Filter).filter(|&i| entries[i].plugin.filter_scope().is_some()).collect();
+        let filters: Vec<usize> =
+            at(ExtensionPoint::Filter).filter(|&i| entries[i].plugin.filter_scope().is_some()).collect();
+        let fit = at(ExtensionPoint::Filter).position(|i| entries[i].plugin.name() == FIT).unwrap_or(0);
+        let before_fit = at(ExtensionPoint::Filter).take(fit).filter(|i| filters.contains(i)).count();
         let scores = |&i: &usize| entries[i].plugin.score_scope().is_some() && entries[i].weight != 0.0;
         let scorers = at(ExtensionPoint::Score).filter(scores).collect();
         Self {
             name,
             percentage_of_nodes_to_score,
             bounds_scores: true,
+            promises_beside: false,
             binding: Vec::new(),
             entries,
             order,
             pre_filters,
             filters,
+            before_fit,
             scorers,
         }
     }
@@ -221,6 +231,23 @@ impl Profile {
     /// Whether final scores have to be between 0 and 100, as Kubernetes' are. Volcano's plugins have no bounds.
     pub(crate) fn bounds_scores(&self) -> bool {
         self.bounds_scores
+    }
+
+    /// For pods one by one: a promise is a nomination, and counts beside all that is on the node, what terminates included,
+    /// as in kube-scheduler. A session promises what is being released.
+    #[must_use]
+    pub(crate) fn with_nominations(self) -> Self {
+        Self { promises_beside: true, ..self }
+    }
+
+    /// See [`Self::with_nominations`].
+    pub(crate) fn promises_beside(&self) -> bool {
+        self.promises_beside
+    }
+
+    /// The filters that are asked before NodeResourcesFit.
+    pub(crate) fn filters_before_fit(&self) -> &[usize] {
+        &self.filters[..self.before_fit]
     }
 
     /// Whether the filter at this place looks at one node only. Then room that shrinks can only turn a yes into a no.

@@ -7,9 +7,11 @@
 //! some node has more room; and without scorers the next task of a shape begins where the last one was placed. Both only
 //! leave out what would be refused again.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-use krafla_model::{ClusterState, NodeId, Shape, ShapeId, TaskId};
+use krafla_model::node::NodeBooks;
+use krafla_model::{ClusterState, NodeId, Resources, Shape, ShapeId, TaskId};
 use ordered_float::OrderedFloat;
 
 use crate::scheduling::cycle_state::CycleState;
@@ -62,8 +64,8 @@ enum Memo {
     Begin(usize),
 }
 
-/// Reason of the nodes that a PreFilter left out.
-const LEFT_OUT: &str = "node(s) didn't satisfy plugin(s) [PreFilter]";
+/// The plugin as which the search itself asks whether a node has room.
+pub(crate) const FIT: &str = "NodeResourcesFit";
 
 /// Buffers that searches use again, and what they learned. It goes with one configuration.
 #[derive(Default)]
@@ -214,17 +216,18 @@ impl Searcher {
                 return Found::Nothing(refused.into_words(cluster));
             }
         };
+        let left_out = narrowed.is_some().then(|| self.left_out(profile));
         if narrowed.is_some() {
-            refused
-                .plugins
-                .extend(profile.pre_filters.iter().filter(|&&i| self.narrowing[i]).map(|&i| name(profile, i)));
+            refused.plugins.extend(self.narrowing_plugins(profile));
         }
         let shape = cluster.shape_of(task);
         let enough = if profile.scorers.is_empty() { 1 } else { enough };
         for &node in candidates {
             self.looked_at += 1;
-            if narrowed.as_ref().is_some_and(|only| only.binary_search(&node).is_err()) {
-                refused.add(node, Verdict::Unresolvable(Why::Says(LEFT_OUT)));
+            if let (Some(only), Some(left_out)) = (&narrowed, &left_out)
+                && only.binary_search(&node).is_err()
+            {
+                refused.add(node, left_out.clone());
                 continue;
             }
             match self.examine(profile, cluster, task, shape, node, limits) {
@@ -245,6 +248,13 @@ impl Searcher {
                     refused.plugins.insert(plugin);
                     if matches!(verdict, Verdict::Unschedulable(_)) {
                         self.unschedulable.push(node);
+                    }
+                    if matches!(verdict, Verdict::Unschedulable(Why::Short(_)) | Verdict::Unresolvable(Why::Short(_))) {
+                        let host = cluster.node(node);
+                        let held = held(profile, host.books());
+                        for more in shape.request.all_over(&held, &host.allocatable).skip(1) {
+                            refused.also_short(more);
+                        }
                     }
                     refused.add(node, verdict);
                 }
@@ -329,10 +339,21 @@ impl Searcher {
     ) -> Result<Room, Verdict> {
         let narrowed = self.pre_filter(profile, cluster, task).map_err(|rejection| rejection.verdict)?;
         if narrowed.is_some_and(|only| only.binary_search(&node).is_err()) {
-            return Err(Verdict::Unresolvable(Why::Says(LEFT_OUT)));
+            return Err(self.left_out(profile));
         }
         let said = self.examine(profile, cluster, task, cluster.shape_of(task), node, limits);
         said.map_err(|rejection| rejection.verdict)
+    }
+
+    fn narrowing_plugins(&self, profile: &Profile) -> impl Iterator<Item = &'static str> {
+        profile.pre_filters.iter().filter(|&&i| self.narrowing[i]).map(|&i| name(profile, i))
+    }
+
+    /// The objection to a node that PreFilters left out, in Kubernetes' words.
+    fn left_out(&self, profile: &Profile) -> Verdict {
+        let plugins: BTreeSet<&str> = self.narrowing_plugins(profile).collect();
+        let plugins = plugins.into_iter().collect::<Vec<_>>().join(" ");
+        Verdict::Unresolvable(Why::Told(format!("node(s) didn't satisfy plugin(s) [{plugins}]").as_str().into()))
     }
 
     /// Asks the PreFilters. One that rejects for good ends it; after one that evictions could help the others are still
@@ -384,14 +405,21 @@ impl Searcher {
         id: NodeId,
         limits: SearchLimits,
     ) -> Result<Room, Rejection> {
-        let room = room_for(cluster, shape, id, limits)
-            .map_err(|verdict| Rejection { plugin: "NodeResourcesFit", verdict })?;
-        match self.ask(profile, cluster, task, id, room) {
+        let room = match room_for(profile, cluster, shape, id, limits) {
+            Ok(room) => room,
+            Err(verdict) => {
+                // Whoever is asked before NodeResourcesFit in the profile has the first word.
+                self.ask(profile, cluster, task, id, Room::Now, profile.filters_before_fit())?;
+                return Err(Rejection { plugin: FIT, verdict });
+            }
+        };
+        match self.ask(profile, cluster, task, id, room, &profile.filters) {
             Ok(()) => Ok(room),
             Err(Rejection { verdict: Verdict::Unschedulable(_), .. })
                 if room == Room::Now && limits.may_wait && self.someone_leaves(profile, cluster, id) =>
             {
-                self.ask(profile, cluster, task, id, Room::AfterRelease).map(|()| Room::AfterRelease)
+                let later = Room::AfterRelease;
+                self.ask(profile, cluster, task, id, later, &profile.filters).map(|()| later)
             }
             Err(rejection) => Err(rejection),
         }
@@ -404,8 +432,9 @@ impl Searcher {
         task: TaskId,
         id: NodeId,
         when: Room,
+        filters: &[usize],
     ) -> Result<(), Rejection> {
-        for &i in profile.filters.iter().filter(|&&i| !self.skipped[i]) {
+        for &i in filters.iter().filter(|&&i| !self.skipped[i]) {
             let verdict = profile.entries[i].plugin.filter(cluster, task, id, when, &self.state);
             if verdict != Verdict::Fits {
                 return Err(Rejection { plugin: name(profile, i), verdict });
@@ -460,11 +489,27 @@ fn failed(plugin: &str, point: &str, why: &Why, cluster: &ClusterState) -> Strin
     format!("running {point} plugin {plugin:?}: {}", why.text(cluster))
 }
 
+/// What a node holds for others.
+fn held<'a>(profile: &Profile, books: &'a NodeBooks) -> Cow<'a, Resources> {
+    if books.pipelined.is_zero() || !profile.promises_beside() {
+        return Cow::Borrowed(&books.used);
+    }
+    let mut held = books.used.clone();
+    held.add(&books.pipelined);
+    Cow::Owned(held)
+}
+
 /// Whether a node has room for a shape, now or after a release: NodeResourcesFit, and the devices one by one.
-fn room_for(cluster: &ClusterState, shape: &Shape, id: NodeId, limits: SearchLimits) -> Result<Room, Verdict> {
+fn room_for(
+    profile: &Profile,
+    cluster: &ClusterState,
+    shape: &Shape,
+    id: NodeId,
+    limits: SearchLimits,
+) -> Result<Room, Verdict> {
     let node = cluster.node(id);
     let books = node.books();
-    let short = shape.request.first_over(&books.used, &node.allocatable);
+    let short = shape.request.first_over(&held(profile, books), &node.allocatable);
     // Room that is promised to a task that waits is not free, even where it would fit now.
     let unpromised =
         books.pipelined.is_zero() || shape.request.first_over(&Default::default(), &node.future_idle()).is_none();

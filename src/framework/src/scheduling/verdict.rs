@@ -122,6 +122,11 @@ impl RefusalCount {
         }
     }
 
+    /// A node that lacks one resource lacks another too.
+    pub(crate) fn also_short(&mut self, short: Shortfall) {
+        *self.short.entry(short.resource).or_default() += 1;
+    }
+
     pub(crate) fn into_words(self, cluster: &ClusterState) -> Refusals {
         let names = cluster.names();
         let mut objections: BTreeMap<String, u32> = BTreeMap::new();
