@@ -14,6 +14,7 @@ use krafla_model::{ClusterState, JobId, Name, NodeId, Resources, TaskId, TaskSta
 use ordered_float::OrderedFloat;
 
 use super::plan::Plan;
+use super::shares::Gain;
 use super::victims::{QueueRanks, is_evictable, is_whole};
 use super::{ANYWHERE, Against, Beneficiary, waiting};
 
@@ -72,33 +73,49 @@ impl Beneficiary<'_> {
     ) -> Option<(Plan, Vec<Bundle>)> {
         let gain = self.gain(session.cluster(), need);
         let mut statement = session.statement();
-        let mut taken: Vec<Bundle> = Vec::new();
-        for bundle in bundles {
-            let now = statement.session();
-            if !bundle.tasks.iter().all(|&victim| self.makes_shares_more_equal(now, &gain, victim)) {
-                continue;
+        let (mut taken, mut left) = (Vec::<Bundle>::new(), bundles);
+        // What one gives may let another give that might not before: where branches of queues are compared.
+        loop {
+            let (mut refused, n_taken) = (Vec::new(), taken.len());
+            for bundle in left {
+                if !self.take_bundle(&mut statement, &gain, &bundle)? {
+                    refused.push(bundle);
+                    continue;
+                }
+                taken.push(bundle);
+                let free = statement.session().cluster().totals().future_idle();
+                let free = free.plus(&statement.session().cluster().overdraft());
+                if !self.minimum_fits(statement.session(), tasks, &free) {
+                    continue;
+                }
+                if let Some(placements) = self.place_all(&mut statement, tasks) {
+                    let evictions = taken.iter().map(|bundle| bundle.tasks.clone()).collect();
+                    return Some((Plan { evictions, placements, is_enough: true }, taken));
+                }
             }
-            let mut attempt = statement.nested();
-            for &victim in &bundle.tasks {
-                attempt.evict(victim).ok()?;
+            if taken.len() == n_taken {
+                return None;
             }
-            // Members that the gang could do without may have been left out before: it would run on with those alone.
-            if !is_whole(attempt.session(), bundle.job) {
-                continue;
-            }
-            attempt.merge();
-            taken.push(bundle);
-            let free = statement.session().cluster().totals().future_idle();
-            let free = free.plus(&statement.session().cluster().overdraft());
-            if !self.minimum_fits(statement.session(), tasks, &free) {
-                continue;
-            }
-            if let Some(placements) = self.place_all(&mut statement, tasks) {
-                let evictions = taken.iter().map(|bundle| bundle.tasks.clone()).collect();
-                return Some((Plan { evictions, placements, is_enough: true }, taken));
-            }
+            left = refused;
         }
-        None
+    }
+
+    /// Evicts a bundle. Answers whether it may go; `None` if the books refuse.
+    fn take_bundle(&self, statement: &mut Statement<'_, '_>, gain: &Gain<'_>, bundle: &Bundle) -> Option<bool> {
+        let now = statement.session();
+        if !bundle.tasks.iter().all(|&victim| self.makes_shares_more_equal(now, gain, victim)) {
+            return Some(false);
+        }
+        let mut attempt = statement.nested();
+        for &victim in &bundle.tasks {
+            attempt.evict(victim).ok()?;
+        }
+        // Members that the gang could do without may still be there: it would run on with those alone.
+        let whole = is_whole(attempt.session(), bundle.job);
+        if whole {
+            attempt.merge();
+        }
+        Some(whole)
     }
 
     /// Whether what is free could hold the least that the job needs; a sum, to spare most searches.
