@@ -115,6 +115,10 @@ impl PodTopologySpread {
         if !spec.spread.is_empty() {
             return spec.spread.iter().filter(|constraint| constraint.must_hold == must_hold).cloned().collect();
         }
+        // Asked for every pod: what cannot matter is found out before anything is made.
+        if !cluster.knows_workloads() || (must_hold && self.defaults == Defaults::System) {
+            return Vec::new();
+        }
         let defaults = match &self.defaults {
             Defaults::System => system_defaults(),
             Defaults::List(list) => list.clone(),

@@ -281,6 +281,11 @@ impl ClusterState {
         self.workloads.get(&(namespace.clone(), workload.clone()))?.as_ref()
     }
 
+    /// Whether any workload or service is known.
+    pub fn knows_workloads(&self) -> bool {
+        !self.workloads.is_empty()
+    }
+
     /// Selectors of the services of a namespace, by name.
     pub fn services(&self, namespace: &Name) -> impl Iterator<Item = &Selector> {
         let first = (namespace.clone(), Workload { kind: SERVICE.into(), name: Name::default() });

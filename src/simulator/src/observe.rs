@@ -134,6 +134,16 @@ impl Recording {
         (self.record, self.broken)
     }
 
+    /// A job is called what people call it: a PodGroup that was made for a workload has the workload's name.
+    fn with_shown_names(&self, mut fairness: QueueFairness) -> QueueFairness {
+        if let Some(stretch) = &mut fairness.longest
+            && let Some((_, shown)) = self.shown.iter().find(|((_, name), _)| **name == *stretch.job)
+        {
+            stretch.job.clone_from(shown);
+        }
+        fairness
+    }
+
     fn queue(&self, world: &World, name: &Name, end: i64, fairness: Option<QueueFairness>) -> QueueRecord {
         let (share, due, says) = self.sums.get(name).copied().unwrap_or_default();
         let cluster = world.engine().cluster();
@@ -144,7 +154,7 @@ impl Recording {
             weight,
             mean_share: mean(share),
             mean_due: says.then(|| mean(due)),
-            fairness: fairness.filter(|_| says),
+            fairness: fairness.filter(|_| says).map(|fairness| self.with_shown_names(fairness)),
         }
     }
 
