@@ -45,17 +45,18 @@ mod tests {
 
     use crate::testing::run_one_by_one;
 
-    fn web(job: JobScene, priority: i32) -> JobScene {
+    /// A job whose pods, which `pods` adds, want port 80.
+    fn web(job: JobScene, priority: i32, pods: impl FnOnce(JobScene) -> JobScene) -> JobScene {
         let port = HostPort { ip: "".into(), protocol: "TCP".into(), port: 80 };
-        job.shape(|shape| shape.host_ports = vec![port]).each(move |pod: &mut PodSpec| pod.priority = priority)
+        pods(job.shape(|shape| shape.host_ports = vec![port])).each(move |pod: &mut PodSpec| pod.priority = priority)
     }
 
     #[test]
     fn an_eviction_frees_ports() {
         let scene = Scene::new()
             .node("n", "4c")
-            .job("a", |job| web(job.running(1, "1c", "n"), 1))
-            .job("p", |job| web(job.pending(1, "1c"), 100));
+            .job("a", |job| web(job, 1, |job| job.running(1, "1c", "n")))
+            .job("p", |job| web(job, 100, |job| job.pending(1, "1c")));
         assert_eq!(run_one_by_one(&scene).evictions, ["a-0"]);
     }
 
@@ -65,8 +66,8 @@ mod tests {
             let nominated = |pod: &mut PodSpec| pod.nominated = Some("n".into());
             let scene = Scene::new()
                 .node("n", "4c")
-                .job("a", |job| web(job.selects("no", "where").pending(1, "1c"), 50).each(nominated))
-                .job("p", |job| web(job.pending(1, "1c"), priority));
+                .job("a", |job| web(job, 50, |job| job.selects("no", "where").pending(1, "1c")).each(nominated))
+                .job("p", |job| web(job, priority, |job| job.pending(1, "1c")));
             assert_eq!(run_one_by_one(&scene).binds, binds, "priority {priority}");
         }
     }
