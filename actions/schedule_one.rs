@@ -9,7 +9,7 @@ use std::sync::Arc;
 use krafla_framework::conf::catalogue::ActionInfo;
 use krafla_framework::conf::policy::{DEFAULT_PREEMPTION, SCHEDULE_ONE};
 use krafla_framework::{
-    Action, Arguments, EvictionCertificate, Found, PodRef, Reason, Refusals, Refused, Room, Session,
+    Action, Arguments, EvictionCertificate, Found, PodRef, Reason, Refusals, Refused, SearchLimits, Session,
 };
 use krafla_model::{NodeId, TaskId};
 
@@ -28,6 +28,9 @@ pub fn build(_: &Arguments) -> Box<dyn Action> {
 
 /// Attempts of one session: what is decided goes out before others are tried.
 const ATTEMPTS: usize = 500;
+
+/// Nodes are taken as they are.
+const NOW: SearchLimits = SearchLimits { may_start: true, may_wait: false };
 
 /// See the module.
 #[derive(Default)]
@@ -109,16 +112,11 @@ impl ScheduleOne {
         let cluster = session.cluster();
         let own = cluster.task(task).nominated.as_deref().and_then(|name| cluster.find_node(name));
         if let Some(node) = kept.or(own)
-            && let (Found::Node { node, room: Room::Now, .. }, _) = session.find_node_among(task, &[node], 1)
+            && session.verdict(task, node, NOW).is_ok()
         {
             return Tried::Fits(node);
         }
-        let (candidates, enough) = self.candidates(session, task);
-        let (found, looked_at) = session.find_node_among(task, &candidates, enough);
-        if enough < candidates.len() {
-            self.next_start = (self.next_start + looked_at) % candidates.len();
-        }
-        match found {
+        match self.search(session, task) {
             Found::Node { node, .. } => Tried::Fits(node),
             Found::Nothing(refusals) if refusals.error.is_some() || refusals.nodes == 0 => {
                 Tried::FitsNowhere { refusals: Box::new(refusals), preemption: None, said: String::new() }
@@ -130,17 +128,19 @@ impl ScheduleOne {
         }
     }
 
-    /// The nodes to look at, in order, and how many fit ones are enough.
-    fn candidates(&self, session: &Session<'_>, task: TaskId) -> (Vec<NodeId>, usize) {
+    /// The best of all nodes; where a sample is enough, of as many fit ones, from where the last sample ended.
+    fn search(&mut self, session: &mut Session<'_>, task: TaskId) -> Found {
         let cluster = session.cluster();
-        let mut nodes = cluster.nodes().to_vec();
+        let nodes = cluster.nodes().len();
         let percentage = session.plugins().profile_for(cluster, task).percentage_of_nodes_to_score();
-        let enough = percentage.map_or(nodes.len(), |percentage| feasible_nodes_to_find(nodes.len(), percentage));
-        if enough < nodes.len() {
-            let start = self.next_start % nodes.len();
-            nodes.rotate_left(start);
+        let enough = percentage.map_or(nodes, |percentage| feasible_nodes_to_find(nodes, percentage));
+        let sampled = enough < nodes;
+        let start = if sampled { self.next_start % nodes } else { 0 };
+        let (found, looked_at) = session.find_node_from(task, start, enough, NOW);
+        if sampled {
+            self.next_start = (start + looked_at) % nodes;
         }
-        (nodes, enough)
+        found
     }
 }
 

@@ -32,7 +32,12 @@ pub mod tdm;
 mod testing;
 pub mod water_filling;
 
-use krafla_framework::PluginBuilder;
+use krafla_framework::{ActionBuilder, PluginBuilder, Registry};
+
+/// A registry with every plugin of this crate and these actions.
+pub fn registry(actions: Vec<ActionBuilder>) -> Registry {
+    Registry { actions, plugins: all(), node_plugins: node::all(), ..Registry::default() }
+}
 
 /// Every plugin of this crate, in the order in which help texts list them.
 pub fn all() -> Vec<PluginBuilder> {

@@ -9,12 +9,7 @@ use krafla_testkit::{JobScene, Outcome, Scene};
 
 /// Every action and plugin.
 pub(crate) fn registry() -> Registry {
-    Registry {
-        actions: krafla_actions::all(),
-        plugins: crate::all(),
-        node_plugins: crate::node::all(),
-        ..Registry::default()
-    }
+    crate::registry(krafla_actions::all())
 }
 
 /// A configuration in Volcano's form. A plugin is written `gang enableJobReady=false binpack.weight=3`: its name, then

@@ -151,3 +151,16 @@ fn arguments_and_what_is_wrong_with_them() {
     assert_eq!(read(&[("permitWaitingTimeSeconds", Value::Integer(-1))]).as_deref(), Some("permitWaitingTimeSeconds"));
     assert_eq!(read(&[("permitWaitingTime", Value::Integer(1))]).as_deref(), Some("permitWaitingTime"));
 }
+
+#[test]
+fn a_group_that_goes_with_its_last_pod_is_not_remembered() {
+    let scene = Scene::new().node("a", "4c").job("g", |job| gang(2)(job).pending(2, "3c"));
+    let mut engine = engine(&[ExtensionPoint::Permit, ExtensionPoint::Reserve], &[]);
+    binds(&mut engine, 0, inputs(&scene));
+    assert_eq!(engine.configuration().plugins().waiting().len(), 1);
+    let pods: Vec<Name> = engine.cluster().tasks().map(|(_, task)| task.uid.clone()).collect();
+    let mut all: Vec<Input> = pods.iter().flat_map(|uid| gone(uid)).collect();
+    all.push(Input::Event(Event::PodGroupGone { namespace: "default".into(), name: "g".into() }));
+    binds(&mut engine, 1_000, all);
+    assert_eq!((engine.panics(), engine.cluster().n_jobs()), (0, 0));
+}

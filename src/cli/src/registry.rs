@@ -13,12 +13,7 @@ pub(crate) fn extend_by(extend: fn(&mut Registry)) {
 
 /// The actions and plugins of this build, and those that were added.
 pub(crate) fn registry() -> Registry {
-    let mut registry = Registry {
-        actions: krafla_actions::all(),
-        plugins: krafla_plugins::all(),
-        node_plugins: krafla_plugins::node::all(),
-        ..Registry::default()
-    };
+    let mut registry = krafla_plugins::registry(krafla_actions::all());
     if let Some(extend) = EXTENSION.get() {
         extend(&mut registry);
     }

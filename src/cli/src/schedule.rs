@@ -314,7 +314,6 @@ fn settings_of(flags: &Flags, logging: &Logging, metrics: Metrics) -> anyhow::Re
             node_labels: node_labels(flags.node_selector.as_deref().unwrap_or_default())?,
             ignore_priority_classes: !flags.priority_class.unwrap_or(true),
             profile_only,
-            pod_annotations: Vec::new(),
             default_queue: flags.default_queue.clone().unwrap_or_else(|| "default".to_owned()),
         },
         configuration,

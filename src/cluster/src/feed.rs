@@ -35,8 +35,6 @@ pub struct Scope {
     pub default_queue: String,
     /// Whether pods are scheduled one by one, without PodGroups and queues.
     pub profile_only: bool,
-    /// Annotations of pods that plugins read.
-    pub pod_annotations: Vec<&'static str>,
 }
 
 /// A pod in a group that is made for it.
@@ -73,8 +71,6 @@ impl Feed {
         statuses: Statuses,
         placing: Placing,
     ) -> Self {
-        let mut converter = Converter::new();
-        converter.keep_annotations(&scope.pod_annotations);
         let awaited = Kind::watched(scope.profile_only).collect();
         Self {
             placing,
@@ -84,11 +80,16 @@ impl Feed {
             controllers,
             events,
             statuses,
-            converter,
+            converter: Converter::new(),
             awaited,
             members: BTreeMap::new(),
             label_gangs: BTreeMap::new(),
         }
+    }
+
+    /// From now on these annotations of pods are kept, for plugins that read them.
+    pub(crate) fn keep_annotations(&mut self, keys: &[&'static str]) {
+        self.converter.keep_annotations(keys);
     }
 
     /// Reads until the watches end.

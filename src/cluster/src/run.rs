@@ -185,9 +185,8 @@ pub async fn run(
     let performer = Performer::start(&clients, &directory, &outcomes, &metrics, role, &leads_seen);
     let (controllers, _) = Controllers::start(&clients, performer.events(), &settings.controllers, leads_seen.clone());
     let watched: Vec<Kind> = Kind::watched(settings.scope.profile_only).collect();
-    let scope = Scope { pod_annotations: registry.pod_annotations.clone(), ..settings.scope };
-    let feed = Feed::new(
-        scope,
+    let mut feed = Feed::new(
+        settings.scope,
         mailbox.clone(),
         directory,
         controllers,
@@ -195,6 +194,8 @@ pub async fn run(
         performer.statuses().clone(),
         performer.placing().clone(),
     );
+
+    feed.keep_annotations(&registry.pod_annotations);
 
     // Tasks that are ended when this function returns.
     let mut helpers = JoinSet::new();

@@ -190,7 +190,6 @@ impl<'a> Session<'a> {
     /// Carries out what has become of pods that waited at Permit. One that is sent back may make its plugin send back
     /// others.
     pub fn end_waits(&mut self) {
-        self.remember_groups();
         while let Some((pod, signal)) = self.plugins.waiting.take_ended(self.cluster.now()) {
             match signal {
                 Signal::Allowed => {
@@ -313,12 +312,25 @@ impl<'a> Session<'a> {
         Some(done)
     }
 
-    /// The best of the first `enough` of `candidates` that fit, in their order, and how many were looked at. Nodes are
-    /// taken as they are now.
-    pub fn find_node_among(&mut self, task: TaskId, candidates: &[NodeId], enough: usize) -> (Found, usize) {
-        let now = SearchLimits { may_start: true, may_wait: false };
+    /// The best of the first `enough` nodes that fit, from the one at `start` in tie order on and round, and how many
+    /// were looked at.
+    pub fn find_node_from(
+        &mut self,
+        task: TaskId,
+        start: usize,
+        enough: usize,
+        limits: SearchLimits,
+    ) -> (Found, usize) {
         let profile = self.plugins.profile_for(self.cluster, task);
-        let found = self.searcher.find_enough(profile, self.cluster, task, candidates, now, enough, None);
+        let (before, from) = self.cluster.nodes().split_at(start);
+        let rotated: Vec<NodeId>;
+        let candidates = if before.is_empty() {
+            from
+        } else {
+            rotated = [from, before].concat();
+            &rotated
+        };
+        let found = self.searcher.find_enough(profile, self.cluster, task, candidates, limits, enough, None);
         (found, self.searcher.looked_at())
     }
 

@@ -374,14 +374,19 @@ impl ClusterState {
         self.version += 1;
     }
 
-    /// Notes that a gang failed to get together, or that it has got together after all.
+    /// Notes that a gang failed to get together, or that it has got together after all; nothing, if it is gone.
     pub fn set_group_failure(&mut self, job: JobId, failed: bool) {
-        self.jobs[job].failed_at = failed.then_some(self.now);
+        let now = self.now;
+        if let Some(job) = self.jobs.get_mut(job) {
+            job.failed_at = failed.then_some(now);
+        }
     }
 
-    /// None of a job's pods is to be tried before `retry_at`.
+    /// None of a job's pods is to be tried before `retry_at`; nothing, if it is gone.
     pub fn pause_group(&mut self, job: JobId, retry_at: Time) {
-        self.jobs[job].retry_at = retry_at;
+        if let Some(job) = self.jobs.get_mut(job) {
+            job.retry_at = retry_at;
+        }
     }
 
     /// Notes whether some member that a job needs can run on no node as nodes are now. Forgotten when a node changes.

@@ -31,7 +31,6 @@ impl Krafla {
                 node_labels: Vec::new(),
                 ignore_priority_classes: false,
                 profile_only: engine.profile_only,
-                pod_annotations: Vec::new(),
                 default_queue: krafla_model::queue::DEFAULT_QUEUE.to_owned(),
             },
             configuration,

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use krafla_engine::{Engine, Input, Options};
-use krafla_framework::{Effect, Registry};
+use krafla_framework::Effect;
 use krafla_model::{
     Amounts, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time,
 };
@@ -167,12 +167,7 @@ fn scaled(n: u32, percent: u32) -> u32 {
 
 /// Builds a case's cluster, then times the step that places its pods. Answers decisions and seconds.
 fn run(case: &Case, percent: u32) -> (u32, f64) {
-    let registry = Registry {
-        actions: krafla_actions::all(),
-        plugins: krafla_plugins::all(),
-        node_plugins: krafla_plugins::node::all(),
-        ..Registry::default()
-    };
+    let registry = krafla_plugins::registry(krafla_actions::all());
     let mut engine = Engine::new(registry, Options { events: false, ..Options::default() });
     let nodes = scaled(case.nodes, percent);
     let mut inputs = vec![

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use krafla_engine::{Engine, Input, Options};
-use krafla_framework::{Effect, Registry};
+use krafla_framework::Effect;
 use krafla_model::{Amounts, Event, JobPhase, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time};
 
 /// Its name.
@@ -24,12 +24,7 @@ pub(crate) fn nodes(percent: u32) -> u32 {
 
 /// Answers how many pods were evicted, and the seconds until that was decided.
 pub(crate) fn run(percent: u32) -> (u32, f64) {
-    let registry = Registry {
-        actions: krafla_actions::all(),
-        plugins: krafla_plugins::all(),
-        node_plugins: krafla_plugins::node::all(),
-        ..Registry::default()
-    };
+    let registry = krafla_plugins::registry(krafla_actions::all());
     let mut engine = Engine::new(registry, Options { events: false, ..Options::default() });
     let nodes = nodes(percent);
     let mut inputs = vec![Input::Configuration { file: "bench.conf".to_owned(), text: CONFIGURATION.to_owned() }];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use krafla_api::{Converter, Object};
 use krafla_framework::conf::policy::ProfilePolicy;
-use krafla_framework::{Found, PluginSet, Policy, Reasons, Registry, SearchLimits, Searcher, Session};
+use krafla_framework::{Found, PluginSet, Policy, Reasons, SearchLimits, Searcher, Session};
 use krafla_model::{ClusterState, NodeId, TaskId, Time};
 
 use crate::answer::Answer;
@@ -23,12 +23,7 @@ pub(crate) type Preemption = Option<(String, Vec<String>)>;
 
 impl Ours {
     pub(crate) fn new() -> Self {
-        let registry = Registry {
-            actions: krafla_actions::all(),
-            plugins: krafla_plugins::all(),
-            node_plugins: krafla_plugins::node::all(),
-            ..Registry::default()
-        };
+        let registry = krafla_plugins::registry(krafla_actions::all());
         let profiles = vec![ProfilePolicy::default_profile(&registry)];
         let policy = Policy { profiles, ..Policy::default() }.one_by_one();
         Self {
@@ -115,8 +110,8 @@ impl Ours {
         self.cluster.set_now(now);
         let Self { cluster, plugins, reasons, searcher, .. } = self;
         let mut session = Session::open(cluster, plugins, reasons, searcher, &[]);
-        let nodes = session.cluster().nodes().to_vec();
-        let (found, _) = session.find_node_among(task, &nodes, usize::MAX);
+        let as_it_is = SearchLimits { may_start: true, may_wait: false };
+        let (found, _) = session.find_node_from(task, 0, usize::MAX, as_it_is);
         let nominated = match found {
             Found::Node { .. } => None,
             Found::Nothing(refusals) => session.run_post_filter_plugins(task, &refusals).0,

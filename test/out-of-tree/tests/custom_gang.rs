@@ -2,18 +2,13 @@
 
 use krafla_engine::{Engine, Input, Options, Outcome};
 use krafla_framework::conf::policy::{Policy, ProfilePolicy};
-use krafla_framework::{Effect, ExtensionPoint, Registry};
+use krafla_framework::{Effect, ExtensionPoint};
 use krafla_model::{Event, Name, ResourceId, Time};
 use krafla_out_of_tree::custom_gang::{GANG, MIN_AVAILABLE};
 use krafla_testkit::{JobScene, Scene};
 
 fn engine() -> Engine {
-    let mut registry = Registry {
-        actions: krafla_actions::all(),
-        plugins: krafla_plugins::all(),
-        node_plugins: krafla_plugins::node::all(),
-        ..Registry::default()
-    };
+    let mut registry = krafla_plugins::registry(krafla_actions::all());
     krafla_out_of_tree::extend(&mut registry);
     let mut profile = ProfilePolicy::default_profile(&registry);
     for point in [ExtensionPoint::Reserve, ExtensionPoint::Permit] {

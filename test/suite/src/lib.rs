@@ -4,10 +4,5 @@ use krafla_framework::Registry;
 
 /// Every action and plugin there is.
 pub fn registry() -> Registry {
-    Registry {
-        actions: krafla_actions::all(),
-        plugins: krafla_plugins::all(),
-        node_plugins: krafla_plugins::node::all(),
-        ..Registry::default()
-    }
+    krafla_plugins::registry(krafla_actions::all())
 }

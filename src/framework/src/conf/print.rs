@@ -41,12 +41,12 @@ impl Policy {
 
 /// The text so far.
 #[derive(Default)]
-struct Page {
-    text: String,
+pub(super) struct Page {
+    pub(super) text: String,
 }
 
 impl Page {
-    fn line(&mut self, indent: usize, text: &str) {
+    pub(super) fn line(&mut self, indent: usize, text: &str) {
         // Writing to a String does not fail.
         let _ = writeln!(self.text, "{:indent$}{text}", "");
     }

@@ -16,12 +16,7 @@ use kube::api::ListParams;
 const RULES: Rules = Rules { patience: Duration::from_secs(5), longest: Duration::from_secs(60) };
 
 fn registry() -> Registry {
-    Registry {
-        actions: krafla_actions::all(),
-        plugins: krafla_plugins::all(),
-        node_plugins: krafla_plugins::node::all(),
-        ..Registry::default()
-    }
+    krafla_plugins::registry(krafla_actions::all())
 }
 
 fn story(text: &str) -> Story {

@@ -1,4 +1,3 @@
-use krafla_framework::Registry;
 use krafla_model::{ResourceId, Time};
 use proptest::prelude::*;
 
@@ -76,12 +75,7 @@ fn workload(nodes: &[i64], dues: [i64; 2], jobs: &[Job]) -> Workload {
 }
 
 fn played(workload: Workload, configuration: String) -> Played {
-    let registry = || Registry {
-        actions: krafla_actions::all(),
-        plugins: krafla_plugins::all(),
-        node_plugins: krafla_plugins::node::all(),
-        ..Registry::default()
-    };
+    let registry = || krafla_plugins::registry(krafla_actions::all());
     let setup = Setup {
         configuration: Some(("test.conf".to_owned(), configuration)),
         restart: Restart::FromCheckpoint { cost_ms: 0 },

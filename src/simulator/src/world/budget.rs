@@ -119,12 +119,7 @@ mod tests {
     use super::*;
 
     fn registry() -> Registry {
-        Registry {
-            actions: krafla_actions::all(),
-            plugins: krafla_plugins::all(),
-            node_plugins: krafla_plugins::node::all(),
-            ..Registry::default()
-        }
+        krafla_plugins::registry(krafla_actions::all())
     }
 
     fn pods(n: u32) -> Submission {

@@ -1,12 +1,10 @@
 //! Profiles as a KubeSchedulerConfiguration in which nothing is left to defaults.
 
-use std::fmt::Write as _;
-
 use super::upstream::PLUGINS;
 use super::{KIND, VERSION};
 use crate::conf::catalogue::Catalogue;
 use crate::conf::policy::{ExtenderPolicy, Policy, ProfilePolicy};
-use crate::conf::print::{flow, quoted, scalar};
+use crate::conf::print::{Page, flow, quoted, scalar};
 use crate::scheduling::point::ExtensionPoint;
 use crate::scheduling::queue::QueueTimes;
 
@@ -46,17 +44,7 @@ pub(in crate::conf) fn yaml(policy: &Policy, catalogue: &Catalogue) -> String {
     page.text
 }
 
-#[derive(Default)]
-struct Page {
-    text: String,
-}
-
 impl Page {
-    fn line(&mut self, indent: usize, text: &str) {
-        // Writing to a String does not fail.
-        let _ = writeln!(self.text, "{:indent$}{text}", "");
-    }
-
     fn profile(&mut self, profile: &ProfilePolicy) {
         self.line(0, &format!("- schedulerName: {}", scalar(&profile.name)));
         if let Some(percentage) = profile.percentage_of_nodes_to_score {
