@@ -1,10 +1,10 @@
 //! The one share function: how much a queue uses, relative to what it is due.
 //!
 //! Queue order, reclaim and the choice of its victims all go by it. A move between queues is made only from a queue that
-//! holds more than it is due, and only if the queue that gains has, with the gain, a smaller share than the other had
-//! before the loss. Then the larger of the two shares gets smaller, and with it the vector of all shares, sorted from the
-//! largest down, in lexicographic order. So no sequence of moves comes back to where it began, and a swap that would only
-//! mirror the state is not made. The same holds where the gain leaves the gainer's share as it is.
+//! holds more than it is due and whose share gets smaller by it, and only if the queue that gains has, with the gain, a
+//! smaller share than the other had before the loss. Then the larger of the two shares gets smaller, and with it the
+//! vector of all shares, sorted from the largest down, in lexicographic order. So no sequence of moves comes back to where
+//! it began, and a swap that would only mirror the state is not made. The same holds where the gain leaves the gainer's share as it is.
 
 use std::collections::BTreeMap;
 
@@ -48,11 +48,11 @@ impl RelativeShare {
         other.is_over() && self < other && (!self.is_over() || self.unentitled < other.unentitled)
     }
 
-    /// Whether a move is made: the gainer may take that much from the loser, or it gains without a larger share, being
-    /// further over its due in something that it does not ask for, and the loser's share gets smaller. Either way the
-    /// sorted vector of all shares does. Of each the share before and after.
+    /// Whether a move is made: the loser's share gets smaller, and the gainer may take that much from it or gains without
+    /// a larger share, being further over its due in something that it does not ask for. Then the larger of the shares
+    /// that change gets smaller, and the sorted vector of all with it. Of each the share before and after.
     pub fn makes_more_equal(gainer: [&Self; 2], loser: [&Self; 2]) -> bool {
-        gainer[1].may_take_from(loser[0]) || (gainer[0] == gainer[1] && loser[0].is_over() && loser[1] < loser[0])
+        loser[0].is_over() && loser[1] < loser[0] && (gainer[0] == gainer[1] || gainer[1].may_take_from(loser[0]))
     }
 
     /// Whether more is used than is due of some resource.

@@ -144,12 +144,12 @@ impl Checker<'_> {
         if let [gainer, losers @ ..] = certificate.shares.as_slice() {
             for loser in losers {
                 let beyond_its_due = gainer.after.is_over() && gainer.after.unentitled >= loser.before.unentitled;
-                let no_larger = gainer.after == gainer.before && loser.after < loser.before;
                 let more_equal = gainer.after < loser.before && !beyond_its_due;
-                if !loser.before.is_over() || !(more_equal || no_larger) {
+                let gives = loser.before.is_over() && loser.after < loser.before;
+                if !gives || !(more_equal || gainer.after == gainer.before) {
                     note(format!(
-                        "{} goes from {} to {}, and takes from {}, which had {}",
-                        gainer.queue, gainer.before, gainer.after, loser.queue, loser.before
+                        "{} goes from {} to {}, and takes from {}, which goes from {} to {}",
+                        gainer.queue, gainer.before, gainer.after, loser.queue, loser.before, loser.after
                     ));
                 }
             }
