@@ -133,4 +133,6 @@ type Make = fn(&Value) -> Built;
 pub const WEIGHT: krafla_framework::ArgumentKind = krafla_framework::ArgumentKind::Integer { min: 0, max: 1_000_000 };
 
 #[cfg(test)]
+mod extender_tests;
+#[cfg(test)]
 mod profile_tests;

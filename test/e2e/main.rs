@@ -6,6 +6,7 @@
 
 mod deploy;
 mod evictions;
+mod extenders;
 mod faults;
 mod harness;
 mod objects;

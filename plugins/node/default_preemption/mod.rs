@@ -6,7 +6,7 @@
 
 mod disruption;
 
-use krafla_framework::{FailedAttempt, NodePlugin, PostFilter};
+use krafla_framework::{FailedAttempt, NodePlugin, NodeVictims, PostFilter};
 use krafla_model::cluster_event::{ActionType, EventResource};
 use krafla_model::{ClusterState, NodeId, TaskId, TaskStatus};
 
@@ -30,22 +30,29 @@ impl NodePlugin for DefaultPreemption {
                 format!("preemption: 0/{all} nodes are available: {all} Preemption is not helpful for scheduling.");
             return PostFilter::Unschedulable(why);
         }
-        let mut best: Option<(Disruption, NodeId, Vec<TaskId>)> = None;
+        let asks_extenders = attempt.has_preempting_extenders();
+        let mut candidates: Vec<(Disruption, NodeId, Vec<TaskId>)> = Vec::new();
         let mut without_victims = 0;
         for &node in attempt.unschedulable {
             match victims_on(attempt, node) {
                 Ok((disruption, victims)) => {
-                    if best.as_ref().is_none_or(|(least, ..)| disruption < *least) {
-                        let nobody = victims.is_empty();
-                        best = Some((disruption, node, victims));
-                        if nobody {
-                            break;
-                        }
+                    let nobody = victims.is_empty();
+                    candidates.push((disruption, node, victims));
+                    if nobody && !asks_extenders {
+                        break;
                     }
                 }
                 Err(NoVictims) => without_victims += 1,
             }
         }
+        if asks_extenders && !candidates.is_empty() {
+            match agreed(attempt, candidates) {
+                Ok(left) => candidates = left,
+                Err(why) => return PostFilter::Unschedulable(format!("preemption: {why}")),
+            }
+        }
+        // The first of equals, in tie order.
+        let best = candidates.into_iter().min_by(|(one, ..), (other, ..)| one.cmp(other));
         match best {
             Some((_, node, victims)) => PostFilter::Nominate { node, victims },
             None => {
@@ -56,6 +63,9 @@ impl NodePlugin for DefaultPreemption {
                 }
                 if unhelpful > 0 {
                     said.push(format!("{unhelpful} Preemption is not helpful for scheduling"));
+                }
+                if asks_extenders && said.is_empty() {
+                    said.push(format!("{all} No extender agrees to a preemption"));
                 }
                 PostFilter::Unschedulable(format!("preemption: 0/{all} nodes are available: {}.", said.join(", ")))
             }
@@ -85,6 +95,25 @@ fn may_preempt(cluster: &ClusterState, task: TaskId) -> Result<(), &'static str>
         }
         _ => Ok(()),
     }
+}
+
+/// Those of the candidates to which the extenders agree, with whom they want gone, in tie order.
+fn agreed(
+    attempt: &FailedAttempt<'_>,
+    candidates: Vec<(Disruption, NodeId, Vec<TaskId>)>,
+) -> Result<Vec<(Disruption, NodeId, Vec<TaskId>)>, String> {
+    let order: Vec<NodeId> = candidates.iter().map(|(_, node, _)| *node).collect();
+    let asked = candidates.into_iter().map(|(disruption, node, pods)| {
+        let budget_violations = i64::try_from(disruption.violations()).unwrap_or(i64::MAX);
+        (node, NodeVictims { pods, budget_violations })
+    });
+    let mut left = attempt.ask_extenders(asked.collect())?;
+    let cluster = attempt.cluster();
+    let again = |node: NodeId| {
+        let NodeVictims { pods, budget_violations } = left.remove(&node)?;
+        Some((Disruption::of(cluster, usize::try_from(budget_violations).unwrap_or(0), &pods), node, pods))
+    };
+    Ok(order.into_iter().filter_map(again).collect())
 }
 
 /// Nobody on a node could go, or it would not help.

@@ -193,7 +193,7 @@ pub(crate) fn carry_out(
                     effects.push(Effect::Bind {
                         pod: PodRef::of(cluster, *task),
                         node: cluster.node(node).name().clone(),
-                        plugins: plugins.profile_for(cluster, *task).binding_plugins().to_vec(),
+                        plugins: plugins.profile_for(cluster, *task).binding_plugins(cluster, *task),
                     });
                 }
             }

@@ -109,6 +109,7 @@ impl Engine {
     fn with_configuration(registry: Registry, options: Options, configuration: Configuration) -> Self {
         let mut cluster = ClusterState::new();
         cluster.set_tie_seed(options.tie_seed);
+        cluster.leave_unchecked(configuration.policy.unchecked());
         Self {
             options,
             registry,
@@ -319,6 +320,7 @@ impl Engine {
         match Configuration::read(text, file, &self.registry, self.options.profile_only) {
             Ok((configuration, warnings)) => {
                 info!(file, "configuration in force");
+                self.cluster.leave_unchecked(configuration.policy.unchecked());
                 self.configuration = configuration;
                 self.searcher = Searcher::default();
                 self.health.accepted += 1;

@@ -11,6 +11,7 @@ use crate::effect::Cause;
 use crate::rank::{JobRank, QueueRank, Rank, TaskRank};
 use crate::reason::Reason;
 use crate::registry::Registry;
+use crate::scheduling::extender::Extenders;
 use crate::scheduling::profile::{FILTERING, Profile, SCORING};
 use crate::scheduling::queue::SchedulingQueue;
 use crate::scheduling::search::Room;
@@ -67,9 +68,10 @@ impl PluginSet {
                 tiers.entry(point).or_default().push(members);
             }
         }
-        let built = |profile: &ProfilePolicy| match policy.one_by_one {
-            true => profile.build(registry).with_nominations(),
-            false => profile.build(registry),
+        let extenders = Extenders::new(&policy.extenders, registry.extender_calls.as_ref());
+        let built = |profile: &ProfilePolicy| {
+            let profile = profile.build(registry).with_extenders(extenders.clone());
+            if policy.one_by_one { profile.with_nominations() } else { profile }
         };
         let profiles = policy.profiles.iter().map(|profile| (profile.name.as_str().into(), built(profile)));
         Self {

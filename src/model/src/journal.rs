@@ -80,7 +80,7 @@ impl ClusterState {
     pub fn allocate(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
         let shape = self.shape_of(task);
         let host = &self.nodes[node];
-        if let Some(short) = shape.request.first_over(&host.books.used, &host.allocatable) {
+        if let Some(short) = self.asked_of_nodes(shape).first_over(&host.books.used, &host.allocatable) {
             return Err(Refusal::Short(short));
         }
         let wanted = host.device_request(shape);
@@ -92,7 +92,7 @@ impl ClusterState {
     pub fn pipeline(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
         let shape = self.shape_of(task);
         let future = self.nodes[node].future_idle();
-        if let Some(short) = shape.request.first_over(&Default::default(), &future) {
+        if let Some(short) = self.asked_of_nodes(shape).first_over(&Default::default(), &future) {
             return Err(Refusal::Short(short));
         }
         self.place(Verb::Pipeline, TaskStatus::Pipelined, task, node, SmallVec::new())

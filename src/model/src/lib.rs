@@ -36,6 +36,7 @@ pub mod taints;
 pub mod task;
 pub mod task_status;
 pub mod time;
+pub mod unchecked;
 
 pub use budget::{Budget, BudgetSpec};
 pub use event::{Event, Problem, QuotaSpec};
@@ -53,3 +54,4 @@ pub use state::ClusterState;
 pub use task::Task;
 pub use task_status::TaskStatus;
 pub use time::Time;
+pub use unchecked::Unchecked;

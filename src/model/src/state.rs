@@ -24,6 +24,7 @@ use crate::shape::{Shape, Shapes};
 use crate::task::Task;
 use crate::task_status::TaskStatus;
 use crate::time::Time;
+use crate::unchecked::Unchecked;
 
 /// The kind of a service among workloads.
 const SERVICE: &str = "Service";
@@ -85,6 +86,8 @@ pub struct ClusterState {
     pub(crate) cluster_events: Option<Vec<ClusterEvent>>,
     pub(crate) version: u64,
     pub(crate) room_version: u64,
+    /// By scheduler name, what nodes are not asked for.
+    pub(crate) unchecked: BTreeMap<Name, Unchecked>,
     /// Nodes by image, for image locality: how many nodes hold each image.
     pub(crate) image_spread: BTreeMap<Name, u32>,
 }

@@ -32,7 +32,7 @@ fn overdrawn_nodes(world: &World, report: &CycleReport) -> Vec<String> {
     let mut broken = BTreeSet::new();
     for task in bound_by(report).filter(|task| cluster.get_task(*task).is_some()) {
         let Some(node) = cluster.task(task).node().map(|node| cluster.node(node)) else { continue };
-        for (resource, _) in cluster.shape_of(task).request.iter() {
+        for (resource, _) in cluster.asked_of_nodes(cluster.shape_of(task)).iter().filter(|(_, asked)| *asked > 0) {
             let (held, has) = (node.books().used.get(resource), node.allocatable.get(resource));
             if held > has {
                 let names = cluster.names();

@@ -71,7 +71,8 @@ impl Inner {
         }
         let outcome = match way.bind().await {
             Some(Ok(())) => Outcome::Bound { pod: pod.uid },
-            Some(Err(message)) => Outcome::BindRefused { pod: pod.uid, message },
+            // Whether it was done all the same, the pod knows.
+            Some(Err(message)) => self.ask_until_known(&pod, node, message).await,
             None => self.bind(pod, node).await,
         };
         match outcome {

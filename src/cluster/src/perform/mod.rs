@@ -6,7 +6,7 @@ mod bind;
 mod events;
 mod evict;
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 mod hooks;
 mod placing;
 mod status;

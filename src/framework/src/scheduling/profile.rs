@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::{ClusterState, Name, NodeId, TaskId};
 
+use crate::scheduling::extender::{EXTENDER_BIND, Extenders};
 use crate::scheduling::plugin::{NodePlugin, Permit, Scope};
 use crate::scheduling::point::ExtensionPoint;
 use crate::scheduling::search::FIT;
@@ -56,6 +57,8 @@ pub struct Profile {
     bounds_scores: bool,
     /// Whether promised room counts beside all that is there, rather than being what terminates.
     promises_beside: bool,
+    /// Who has a say from outside.
+    pub(crate) extenders: Option<Extenders>,
     /// Plugins that take part on the way to the bind, in order.
     pub(crate) binding: Vec<Name>,
     pub(crate) entries: Vec<ProfileEntry>,
@@ -95,6 +98,7 @@ impl Profile {
             percentage_of_nodes_to_score,
             bounds_scores: true,
             promises_beside: false,
+            extenders: None,
             binding: Vec::new(),
             entries,
             order,
@@ -116,9 +120,18 @@ impl Profile {
         self.percentage_of_nodes_to_score
     }
 
-    /// Plugins that a shell asks on the way to the bind, in order.
-    pub fn binding_plugins(&self) -> &[Name] {
-        &self.binding
+    /// Plugins that a shell asks on the way to a task's bind, in order.
+    pub fn binding_plugins(&self, cluster: &ClusterState, task: TaskId) -> Vec<Name> {
+        let mut plugins = self.binding.clone();
+        if self.extenders.as_ref().is_some_and(|extenders| extenders.bind(cluster, cluster.shape_of(task))) {
+            plugins.insert(0, EXTENDER_BIND.into());
+        }
+        plugins
+    }
+
+    /// Whether extenders filter or score nodes for a task.
+    pub(crate) fn extenders_choose(&self, cluster: &ClusterState, task: TaskId) -> bool {
+        self.extenders.as_ref().is_some_and(|extenders| extenders.choose(cluster, cluster.shape_of(task)))
     }
 
     /// Whether any plugin filters nodes.
@@ -238,6 +251,12 @@ impl Profile {
     #[must_use]
     pub(crate) fn with_nominations(self) -> Self {
         Self { promises_beside: true, ..self }
+    }
+
+    /// With these extenders, which all profiles of a configuration share.
+    #[must_use]
+    pub(crate) fn with_extenders(self, extenders: Option<Extenders>) -> Self {
+        Self { extenders, ..self }
     }
 
     /// See [`Self::with_nominations`].
