@@ -3,6 +3,7 @@
 
 mod arguments;
 mod balanced_allocation;
+mod capacity_scheduling;
 mod coscheduling;
 mod default_binder;
 mod default_preemption;
@@ -15,6 +16,7 @@ mod node_ports;
 mod node_resources_fit;
 mod node_unschedulable;
 mod pod_topology_spread;
+mod preemption;
 mod priority_sort;
 mod scheduling_gates;
 mod taint_toleration;
@@ -24,6 +26,7 @@ use krafla_framework::registry::{Build, Built, NodePluginBuilder, NodePluginInfo
 use krafla_framework::{NodePlugin, Value};
 
 pub use balanced_allocation::NodeResourcesBalancedAllocation;
+pub use capacity_scheduling::CapacityScheduling;
 pub use coscheduling::Coscheduling;
 pub use default_binder::DefaultBinder;
 pub use default_preemption::DefaultPreemption;
@@ -121,6 +124,13 @@ pub fn all() -> Vec<NodePluginBuilder> {
             &[QueueSort, PreFilter, PostFilter, Reserve, Permit],
             None,
             Build::From(|args| Ok(Box::new(Coscheduling::from_args(args)?))),
+        ),
+        builder(
+            "CapacityScheduling",
+            "ElasticQuotas of namespaces",
+            &[PreFilter, PostFilter, Reserve],
+            None,
+            plain(|| Box::new(CapacityScheduling)),
         ),
         builder("DefaultBinder", "the bind", &[Bind], Some(0), plain(|| Box::new(DefaultBinder))),
     ]

@@ -8,7 +8,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-use crate::crds::{CoschedulingGroup, KubernetesGroup, PodGroup, Queue, VolcanoJob, groups};
+use crate::crds::{CoschedulingGroup, ElasticQuota, KubernetesGroup, PodGroup, Queue, VolcanoJob, groups};
 use crate::fault::{Fault, typed};
 use crate::spread::Selecting;
 use crate::workload::Workload;
@@ -32,6 +32,8 @@ pub enum Object {
     PriorityClass(Box<PriorityClass>),
     /// A ResourceQuota.
     ResourceQuota(Box<ResourceQuota>),
+    /// An ElasticQuota.
+    ElasticQuota(Box<ElasticQuota>),
     /// A PodDisruptionBudget.
     DisruptionBudget(Box<PodDisruptionBudget>),
     /// A namespace.
@@ -52,7 +54,7 @@ pub enum Object {
 }
 
 /// Kinds that are read, to guess what a misspelled one should be.
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 14] = [
     "Pod",
     "Node",
     "PodGroup",
@@ -61,6 +63,7 @@ const KINDS: [&str; 13] = [
     "Namespace",
     "Service",
     "ResourceQuota",
+    "ElasticQuota",
     "PodDisruptionBudget",
     "Deployment",
     "ReplicaSet",
@@ -80,6 +83,7 @@ impl Object {
             Self::Queue(queue) => &queue.metadata,
             Self::PriorityClass(class) => &class.metadata,
             Self::ResourceQuota(quota) => &quota.metadata,
+            Self::ElasticQuota(quota) => &quota.metadata,
             Self::DisruptionBudget(budget) => &budget.metadata,
             Self::Namespace(namespace) => &namespace.metadata,
             Self::Service(service) => &service.metadata,
@@ -100,6 +104,7 @@ impl Object {
             Self::Queue(queue) => &mut queue.metadata,
             Self::PriorityClass(class) => &mut class.metadata,
             Self::ResourceQuota(quota) => &mut quota.metadata,
+            Self::ElasticQuota(quota) => &mut quota.metadata,
             Self::DisruptionBudget(budget) => &mut budget.metadata,
             Self::Namespace(namespace) => &mut namespace.metadata,
             Self::Service(service) => &mut service.metadata,
@@ -137,6 +142,7 @@ impl Object {
             }
             (_, "PodGroup") if of(groups::VOLCANO) => sound(Self::PodGroup(typed(value)?)),
             (_, "PodGroup") if of(groups::COSCHEDULING) => sound(Self::CoschedulingGroup(typed(value)?)),
+            (_, "ElasticQuota") if of(groups::COSCHEDULING) => sound(Self::ElasticQuota(typed(value)?)),
             (_, "PodGroup") if of(groups::KUBERNETES) => sound(Self::KubernetesGroup(typed(value)?)),
             (_, "Queue") if of(groups::VOLCANO) => sound(Self::Queue(typed(value)?)),
             _ => sound(Self::Other { api_version: api_version.to_owned(), kind: kind.to_owned() }),

@@ -61,6 +61,8 @@ impl ClusterState {
                 self.room_version += 1;
                 self.workloads.remove(&(namespace, workload));
             }
+            Event::ElasticQuota(spec) => self.apply_elastic_quota(spec, &mut problems),
+            Event::ElasticQuotaGone { namespace, name } => self.remove_elastic_quota(&namespace, &name, &mut problems),
             Event::Budget(budget) => self.apply_budget(budget),
             Event::BudgetGone { namespace, name } => {
                 self.budgets.remove(&(namespace, name));

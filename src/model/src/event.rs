@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::budget::BudgetSpec;
+use crate::elastic_quota::ElasticQuotaSpec;
 use crate::job::PodGroupSpec;
 use crate::name::Name;
 use crate::node::NodeSpec;
@@ -61,6 +62,15 @@ pub enum Event {
         namespace: Name,
         /// Its kind and name.
         workload: Workload,
+    },
+    /// An ElasticQuota is new or has changed.
+    ElasticQuota(ElasticQuotaSpec),
+    /// An ElasticQuota is gone.
+    ElasticQuotaGone {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
     },
     /// A PodDisruptionBudget is new, or its spec or status has changed.
     Budget(BudgetSpec),

@@ -133,6 +133,12 @@ impl ClusterState {
         Ok(())
     }
 
+    /// Whether a task terminates only as a trial, which may still be undone.
+    pub fn is_tried_eviction(&self, task: TaskId) -> bool {
+        let is_its = |change: &Change| matches!(change, Change::Moved(Operation { verb: Verb::Evict, task: evicted, .. }, _) if *evicted == task);
+        self.tasks[task].status() == TaskStatus::Releasing && self.journal.iter().any(is_its)
+    }
+
     /// Operations since `savepoint`, oldest first.
     pub fn operations_since(&self, savepoint: Savepoint) -> impl Iterator<Item = Operation> {
         self.journal.get(savepoint.0..).unwrap_or_default().iter().filter_map(|change| match change {

@@ -52,6 +52,7 @@ impl ClusterState {
     /// Adds a task to every book that its place says.
     pub(crate) fn charge(&mut self, id: TaskId) {
         self.version += 1;
+        self.count_in_elastic_quota(id, true);
         let task = &self.tasks[id];
         let shape = self.shapes.get(task.shape);
         if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {
@@ -101,6 +102,7 @@ impl ClusterState {
     /// Takes a task out of every book that its place says.
     pub(crate) fn uncharge(&mut self, id: TaskId) {
         self.version += 1;
+        self.count_in_elastic_quota(id, false);
         let task = &self.tasks[id];
         let shape = self.shapes.get(task.shape);
         if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {

@@ -10,6 +10,7 @@ pub mod budget;
 pub mod check;
 pub mod cluster_event;
 pub mod devices;
+pub mod elastic_quota;
 pub mod event;
 pub mod ids;
 pub mod job;
@@ -39,6 +40,7 @@ pub mod time;
 pub mod unchecked;
 
 pub use budget::{Budget, BudgetSpec};
+pub use elastic_quota::{ElasticQuota, ElasticQuotaSpec};
 pub use event::{Event, Problem, QuotaSpec};
 pub use ids::{JobId, NodeId, QueueId, ShapeId, TaskId};
 pub use job::{Job, JobPhase, PodGroupSpec};

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::Budget;
 use crate::cluster_event::ClusterEvent;
+use crate::elastic_quota::{ElasticQuota, ElasticQuotaSpec};
 use crate::event::QuotaSpec;
 use crate::ids::{IdVec, JobId, Lookup, NodeId, QueueId, ShapeId, Slab, TaskId};
 use crate::job::{Job, JobPhase};
@@ -52,6 +53,9 @@ pub struct ClusterState {
     pub(crate) priority_classes: PriorityClasses,
     pub(crate) quotas: BTreeMap<(Name, Name), QuotaSpec>,
     pub(crate) budgets: BTreeMap<(Name, Name), Budget>,
+    pub(crate) elastic_quota_specs: BTreeMap<(Name, Name), ElasticQuotaSpec>,
+    /// By namespace the quota that counts.
+    pub(crate) elastic_quotas: BTreeMap<Name, ElasticQuota>,
     /// Labels of namespaces.
     pub(crate) namespaces: BTreeMap<Name, Labels>,
     /// Selectors of workloads and services, by namespace.

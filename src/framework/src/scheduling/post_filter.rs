@@ -88,7 +88,7 @@ impl<'a> FailedAttempt<'a> {
     /// Whether the pod fits on a node as things are tried.
     pub fn fits(&mut self, node: NodeId) -> bool {
         let anytime = SearchLimits { may_start: true, may_wait: true };
-        self.searcher.verdict_of_plugins(self.profile, self.cluster, self.task, node, anytime).is_ok()
+        self.searcher.would_fit(self.profile, self.cluster, self.task, node, anytime)
     }
 
     /// Whether an extender has a say in preemption.

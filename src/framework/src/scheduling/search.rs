@@ -365,7 +365,7 @@ impl Searcher {
     }
 
     /// As [`Self::verdict`], without extenders.
-    pub(crate) fn verdict_of_plugins(
+    fn verdict_of_plugins(
         &mut self,
         profile: &Profile,
         cluster: &ClusterState,
@@ -379,6 +379,22 @@ impl Searcher {
         }
         let said = self.examine(profile, cluster, task, cluster.shape_of(task), node, limits);
         said.map_err(|rejection| rejection.verdict)
+    }
+
+    /// Whether a task would fit on a node once those are gone who terminate, or whose eviction is tried. Extenders are not
+    /// asked.
+    pub(crate) fn would_fit(
+        &mut self,
+        profile: &Profile,
+        cluster: &ClusterState,
+        task: TaskId,
+        node: NodeId,
+        limits: SearchLimits,
+    ) -> bool {
+        self.state.set_preemption(true);
+        let fits = self.verdict_of_plugins(profile, cluster, task, node, limits).is_ok();
+        self.state.set_preemption(false);
+        fits
     }
 
     fn narrowing_plugins(&self, profile: &Profile) -> impl Iterator<Item = &'static str> {

@@ -7,7 +7,8 @@ use krafla_model::pod_affinity::{NamespaceSpec, Workload, WorkloadSpec};
 use krafla_model::priority::PriorityClassSpec;
 use krafla_model::resources::GPU_NAME;
 use krafla_model::{
-    BudgetSpec, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodSpec, QueueSpec, QuotaSpec, Time,
+    BudgetSpec, ElasticQuotaSpec, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodSpec, QueueSpec,
+    QuotaSpec, Time,
 };
 
 use super::objects::{Life, Submitted};
@@ -116,6 +117,7 @@ pub(super) struct Store {
     pub(super) queues: BTreeMap<Name, QueueSpec>,
     pub(super) priority_classes: BTreeMap<Name, PriorityClassSpec>,
     pub(super) quotas: BTreeMap<(Name, Name), QuotaSpec>,
+    pub(super) elastic_quotas: BTreeMap<(Name, Name), ElasticQuotaSpec>,
     pub(super) namespaces: BTreeMap<Name, NamespaceSpec>,
     pub(super) workloads: BTreeMap<(Name, Workload), WorkloadSpec>,
     pub(super) budgets: BTreeMap<(Name, Name), BudgetSpec>,
@@ -248,6 +250,7 @@ impl Store {
         let queues = self.queues.values().cloned().map(Event::Queue);
         let nodes = self.nodes.values().cloned().map(Event::Node);
         let quotas = self.quotas.values().cloned().map(Event::Quota);
+        let elastic_quotas = self.elastic_quotas.values().cloned().map(Event::ElasticQuota);
         let namespaces = self.namespaces.values().cloned().map(Event::Namespace);
         let workloads = self.workloads.values().cloned().map(Event::Workload);
         let groups = self.jobs.iter().filter_map(|job| job.group.clone()).map(Event::PodGroup);
@@ -259,6 +262,7 @@ impl Store {
             .chain(queues)
             .chain(nodes)
             .chain(quotas)
+            .chain(elastic_quotas)
             .chain(namespaces)
             .chain(workloads)
             .chain(groups)
