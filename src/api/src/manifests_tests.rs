@@ -81,6 +81,7 @@ metadata: {name: k}
             Object::ResourceQuota(_) => "quota",
             Object::DisruptionBudget(_) => "budget",
             Object::Workload(_) => "workload",
+            Object::ElasticQuota(_) => "elasticquota",
             Object::Namespace(_) => "namespace",
             Object::Service(_) => "service",
             Object::Selecting(_) => "selecting",

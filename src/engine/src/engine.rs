@@ -91,6 +91,8 @@ pub struct CycleReport {
     pub decisions: Vec<Decision>,
     /// Books that were off, and have been healed.
     pub healed: Vec<Discrepancy>,
+    /// There are pods that it did not get to; the next cycle follows at once.
+    pub unfinished: bool,
 }
 
 impl Engine {
@@ -388,7 +390,7 @@ impl Engine {
         self.stirred |= outcome.unfinished;
         self.restless = !outcome.decisions.is_empty();
         debug!(decisions = outcome.decisions.len(), "cycle done");
-        CycleReport { number: self.cycles, decisions: outcome.decisions, healed }
+        CycleReport { number: self.cycles, decisions: outcome.decisions, healed, unfinished: outcome.unfinished }
     }
 
     /// Runs the actions. A panic in one of them means a broken book: the session is dropped, the books are healed, and

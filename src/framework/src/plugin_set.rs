@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use krafla_model::cluster_event::ClusterEvent;
 use krafla_model::subgroup::SubGroupId;
 use krafla_model::{ClusterState, JobId, Name, NodeId, QueueId, ResourceId, Resources, TaskId, Time};
 
@@ -115,6 +116,12 @@ impl PluginSet {
     pub fn unreserve(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId) {
         let (profile, waiting) = self.profile_for_mut(cluster, task);
         profile.run_reserve_plugins_unreserve(cluster, task, node, waiting);
+    }
+
+    /// Tells the Permit plugins of every profile what has changed, if anybody waits for them.
+    pub(crate) fn tell_permit_plugins(&mut self, cluster: &ClusterState, events: &[ClusterEvent]) {
+        let Self { profiles, waiting, .. } = self;
+        profiles.values_mut().for_each(|profile| profile.tell_permit_plugins(cluster, events, waiting));
     }
 
     /// A pod that had its node in memory is gone, or its bind was refused.

@@ -21,7 +21,9 @@ pub(crate) fn broken(world: &World, report: &CycleReport) -> Vec<String> {
     }
     let plugins = world.engine().configuration().plugins();
     broken.extend(krafla_certificates::broken(cluster, plugins, &report.decisions));
-    broken.extend(unexplained(world));
+    if !report.unfinished {
+        broken.extend(unexplained(world));
+    }
     broken
 }
 
@@ -107,7 +109,7 @@ fn partial_gangs(world: &World, report: &CycleReport) -> Vec<String> {
     partial.collect()
 }
 
-/// I6: each pending pod has a reason with a number in it.
+/// I6: each pending pod has a reason with a number in it, once a cycle has got to all.
 fn unexplained(world: &World) -> Vec<String> {
     let (cluster, reasons) = (world.engine().cluster(), world.engine().reasons());
     let mut broken = Vec::new();

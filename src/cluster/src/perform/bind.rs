@@ -219,6 +219,7 @@ mod tests {
         Outcome::BindRefused { pod: "u1".into(), message: message.to_owned() }
     }
 
+    //
     #[tokio::test(start_paused = true)]
     async fn a_bind_is_sent_once_to_the_binding_of_the_pod() {
         let (is, asked) = outcome(|_, _| done()).await;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use krafla_model::cluster_event::ClusterEvent;
 use krafla_model::{ClusterState, Name, NodeId, TaskId};
 
 use crate::scheduling::extender::{EXTENDER_BIND, Extenders};
@@ -67,6 +68,7 @@ pub struct Profile {
     pub(crate) filters: Vec<usize>,
     /// How many of the filters stand before NodeResourcesFit; 0 where it is not named.
     before_fit: usize,
+    pub(crate) pre_scorers: Vec<usize>,
     pub(crate) scorers: Vec<usize>,
 }
 
@@ -91,6 +93,7 @@ impl Profile {
             at(ExtensionPoint::Filter).filter(|&i| entries[i].plugin.filter_scope().is_some()).collect();
         let fit = at(ExtensionPoint::Filter).position(|i| entries[i].plugin.name() == FIT).unwrap_or(0);
         let before_fit = at(ExtensionPoint::Filter).take(fit).filter(|i| filters.contains(i)).count();
+        let pre_scorers = at(ExtensionPoint::PreScore).collect();
         let scores = |&i: &usize| entries[i].plugin.score_scope().is_some() && entries[i].weight != 0.0;
         let scorers = at(ExtensionPoint::Score).filter(scores).collect();
         Self {
@@ -105,6 +108,7 @@ impl Profile {
             pre_filters,
             filters,
             before_fit,
+            pre_scorers,
             scorers,
         }
     }
@@ -231,6 +235,19 @@ impl Profile {
             }
         }
         Ok(timers)
+    }
+
+    /// Tells the Permit plugins what has changed, if anybody waits for them.
+    pub fn tell_permit_plugins(&mut self, cluster: &ClusterState, events: &[ClusterEvent], waiting: &mut WaitingPods) {
+        let Self { order, entries, .. } = self;
+        for &i in order.get(&ExtensionPoint::Permit).into_iter().flatten() {
+            for event in events {
+                if waiting.is_empty() {
+                    return;
+                }
+                entries[i].plugin.cluster_changed(cluster, event, waiting);
+            }
+        }
     }
 
     /// Tells the PostBind plugins that a task is bound.

@@ -81,6 +81,8 @@ pub struct Searcher {
     skipped: Vec<bool>,
     /// Plugins that narrowed the nodes.
     narrowing: Vec<bool>,
+    /// Plugins that have nothing to say about the score.
+    silent: Vec<bool>,
     looked_at: usize,
     unschedulable: Vec<NodeId>,
     totals: Vec<f64>,
@@ -318,13 +320,21 @@ impl Searcher {
     ) -> Result<&[f64], String> {
         self.totals.clear();
         self.totals.resize(nodes.len(), 0.0);
-        for &i in &profile.scorers {
-            let entry = &profile.entries[i];
-            match entry.plugin.pre_score(cluster, task, nodes, &mut self.state) {
+        self.silent.clear();
+        self.silent.resize(profile.entries.len(), false);
+        for &i in &profile.pre_scorers {
+            let plugin = &profile.entries[i].plugin;
+            match plugin.pre_score(cluster, task, nodes, &mut self.state) {
                 PreScore::Score => {}
-                PreScore::Skip => continue,
-                PreScore::Error(why) => return Err(failed(entry.plugin.name(), "PreScore", &why, cluster)),
+                PreScore::Skip => self.silent[i] = true,
+                PreScore::Error(why) => return Err(failed(plugin.name(), "PreScore", &why, cluster)),
             }
+        }
+        for &i in &profile.scorers {
+            if self.silent[i] {
+                continue;
+            }
+            let entry = &profile.entries[i];
             self.scores.clear();
             self.scores.extend(nodes.iter().map(|&node| entry.plugin.score(cluster, task, node, &self.state)));
             entry.plugin.normalize(cluster, nodes, &self.state, &mut self.scores);
