@@ -8,6 +8,7 @@ mod coscheduling;
 mod default_binder;
 mod default_preemption;
 mod domains;
+mod hints;
 mod image_locality;
 mod inter_pod_affinity;
 mod node_affinity;
@@ -144,5 +145,7 @@ pub const WEIGHT: krafla_framework::ArgumentKind = krafla_framework::ArgumentKin
 
 #[cfg(test)]
 mod extender_tests;
+#[cfg(test)]
+mod hints_tests;
 #[cfg(test)]
 mod profile_tests;

@@ -6,10 +6,11 @@ use krafla_framework::conf::plugin_args::read;
 use krafla_framework::node_plugin::default_normalize;
 use krafla_framework::registry::ArgumentProblem;
 use krafla_framework::{CycleState, NodePlugin, PreFilter, PreScore, Room, Scope, Value, Verdict, Why};
+use krafla_model::cluster_event::{ActionType, ClusterEvent, EventResource};
 use krafla_model::labels::{NodeSelectorTerm, Test};
 use krafla_model::{ClusterState, Name, NodeId, NodeSpec, PodShape, TaskId};
 
-use super::arguments;
+use super::{arguments, hints};
 
 /// Whether a node is one that the pod's node selector and required affinity allow.
 pub(super) fn required_matches(spec: &PodShape, node: &NodeSpec) -> bool {
@@ -28,6 +29,12 @@ pub struct NodeAffinity {
 }
 
 impl NodeAffinity {
+    /// Whether a node is one that the profile allows all its pods.
+    fn added_matches(&self, node: &NodeSpec) -> bool {
+        let any = |terms: &Vec<NodeSelectorTerm>| terms.iter().any(|term| term.matches(&node.name, &node.labels));
+        self.added_required.as_ref().is_none_or(any)
+    }
+
     /// From `NodeAffinityArgs`.
     pub fn from_args(args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
         read(args, &["addedAffinity"], |args| {
@@ -85,15 +92,23 @@ impl NodePlugin for NodeAffinity {
 
     fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {
         let host = &cluster.node(node).spec;
-        if let Some(added) = &self.added_required
-            && !added.iter().any(|term| term.matches(&host.name, &host.labels))
-        {
+        if !self.added_matches(host) {
             return Verdict::Unresolvable(Why::Says("node(s) didn't match scheduler-enforced node affinity"));
         }
         if required_matches(&cluster.shape_of(task).spec, host) {
             return Verdict::Fits;
         }
         Verdict::Unresolvable(Why::Says("node(s) didn't match Pod's node affinity/selector"))
+    }
+
+    fn events(&self) -> Option<&'static [(EventResource, ActionType)]> {
+        const NODE: ActionType = ActionType::ADD.and(ActionType::UPDATE_NODE_LABEL);
+        Some(&[(EventResource::Node, NODE)])
+    }
+
+    fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
+        let spec = &cluster.shape_of(task).spec;
+        hints::suits_now(cluster, event, |node| self.added_matches(node) && required_matches(spec, node))
     }
 
     fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], _: &mut CycleState) -> PreScore {

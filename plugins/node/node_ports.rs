@@ -1,9 +1,11 @@
 //! `NodePorts`: two pods cannot have one port on one address of a node.
 
 use krafla_framework::{CycleState, NodePlugin, PreFilter, Room, Scope, Verdict, Why};
-use krafla_model::{ClusterState, NodeId, TaskId, TaskStatus};
+use krafla_model::cluster_event::{ActionType, ClusterEvent, EventResource};
+use krafla_model::{ClusterState, NodeId, PodShape, TaskId, TaskStatus};
 
 use super::domains::promised;
+use super::hints;
 
 /// See the module.
 pub struct NodePorts;
@@ -34,6 +36,15 @@ impl NodePlugin for NodePorts {
             return Verdict::Unschedulable(Why::Says("node(s) didn't have free ports for the requested pod ports"));
         }
         Verdict::Fits
+    }
+    fn events(&self) -> Option<&'static [(EventResource, ActionType)]> {
+        Some(&[(EventResource::Pod, ActionType::DELETE), (EventResource::Node, ActionType::ADD)])
+    }
+
+    fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
+        let wanted = &cluster.shape_of(task).spec.host_ports;
+        let had_one = |gone: &PodShape| wanted.iter().any(|port| gone.host_ports.iter().any(|had| port.conflicts(had)));
+        event.resource == EventResource::Node || hints::holder(event).is_some_and(had_one)
     }
 }
 

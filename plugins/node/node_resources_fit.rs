@@ -7,9 +7,10 @@
 use krafla_framework::conf::plugin_args::{PluginArgs, read};
 use krafla_framework::registry::ArgumentProblem;
 use krafla_framework::{CycleState, NodePlugin, Scope, Value};
-use krafla_model::{ClusterState, Name, NodeId, ResourceId, TaskId};
+use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
+use krafla_model::{ClusterState, Name, NodeId, ResourceId, Resources, TaskId};
 
-use super::arguments;
+use super::{arguments, hints};
 
 /// What makes a node good.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +122,25 @@ impl NodePlugin for NodeResourcesFit {
 
     fn score_scope(&self) -> Option<Scope> {
         Some(Scope::Node)
+    }
+
+    /// Who was promised room and now has it elsewhere leaves what was promised.
+    fn events(&self) -> Option<&'static [(EventResource, ActionType)]> {
+        const POD: ActionType = ActionType::ADD.and(ActionType::DELETE).and(ActionType::UPDATE_POD_SCALE_DOWN);
+        const NODE: ActionType = ActionType::ADD.and(ActionType::UPDATE_NODE_ALLOCATABLE);
+        Some(&[(EventResource::Pod, POD), (EventResource::Node, NODE)])
+    }
+
+    fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
+        match &event.about {
+            About::Pod { nominated: false, .. } if event.action.has_any(ActionType::ADD) => false,
+            About::Pod { .. } => hints::is_own(task, event) || hints::holder(event).is_some(),
+            About::Node { node, .. } => cluster.get_node(*node).is_some_and(|node| {
+                let asked = cluster.asked_of_nodes(cluster.shape_of(task));
+                asked.first_over(&Resources::default(), &node.allocatable).is_none()
+            }),
+            About::Other => true,
+        }
     }
 
     #[allow(clippy::cast_precision_loss, reason = "sums of at most 100 times a weight")]

@@ -10,10 +10,12 @@ use std::collections::BTreeMap;
 use krafla_framework::conf::plugin_args::read;
 use krafla_framework::registry::ArgumentProblem;
 use krafla_framework::{CycleState, NodePlugin, PreFilter, PreScore, Room, Scope, Value, Verdict, Why};
+use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
 use krafla_model::pod_affinity::PodTerm;
 use krafla_model::{ClusterState, NodeId, PodShape, ShapeId, TaskId, TaskStatus};
 
 use super::domains::{Domains, placed, promised};
+use super::hints;
 
 const AFFINITY: &str = "node(s) didn't match pod affinity rules";
 const ANTI_AFFINITY: &str = "node(s) didn't match pod anti-affinity rules";
@@ -136,6 +138,26 @@ impl NodePlugin for InterPodAffinity {
             return Verdict::Unschedulable(Why::Says(EXISTING_ANTI_AFFINITY));
         }
         Verdict::Fits
+    }
+
+    fn events(&self) -> Option<&'static [(EventResource, ActionType)]> {
+        const POD: ActionType = ActionType::ADD.and(ActionType::DELETE).and(ActionType::UPDATE_POD_LABEL);
+        const NODE: ActionType = ActionType::ADD.and(ActionType::UPDATE_NODE_LABEL);
+        Some(&[(EventResource::Pod, POD), (EventResource::Node, NODE)])
+    }
+
+    /// A pod that comes may be wanted, one that goes may have kept it away; of one whose labels change, and of one that was
+    /// promised another place, either may hold.
+    fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
+        let About::Pod { shape, node, nominated, .. } = &event.about else { return true };
+        if *nominated || hints::is_own(task, event) || event.action.has_any(ActionType::UPDATE_POD_LABEL) {
+            return true;
+        }
+        let spec = &*cluster.shape_of(task).spec;
+        let any = |terms: &[PodTerm], pod: &PodShape| terms.iter().any(|term| meets(cluster, term, pod));
+        let wanted = any(&spec.pod_affinity.required, shape);
+        let apart = any(&spec.pod_anti_affinity.required, shape) || any(&shape.pod_anti_affinity.required, spec);
+        node.is_some() && if event.action.has_any(ActionType::DELETE) { apart } else { wanted }
     }
 
     fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], state: &mut CycleState) -> PreScore {

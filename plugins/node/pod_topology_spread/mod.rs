@@ -7,13 +7,14 @@ mod filter;
 mod score;
 
 use krafla_framework::{CycleState, NodePlugin, PreFilter, PreScore, Room, Scope, Verdict};
+use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
 use krafla_model::labels::Selector;
 use krafla_model::pod_affinity::SpreadConstraint;
 use krafla_model::taints::{Effect, tolerated};
 use krafla_model::{ClusterState, Name, NodeId, PodShape, TaskId, TaskStatus};
 
 use super::domains::holding;
-use super::node_affinity;
+use super::{hints, node_affinity};
 
 /// The label of a node's own name: its domains are the nodes themselves.
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -74,6 +75,29 @@ impl NodePlugin for PodTopologySpread {
     fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, state: &CycleState) -> Verdict {
         let counted = state.get::<filter::Counted>();
         counted.map_or(Verdict::Fits, |counted| counted.verdict(cluster, task, node, self.promises_reach_domains))
+    }
+
+    fn events(&self) -> Option<&'static [(EventResource, ActionType)]> {
+        const POD: ActionType = ActionType::ADD
+            .and(ActionType::DELETE)
+            .and(ActionType::UPDATE_POD_LABEL)
+            .and(ActionType::UPDATE_POD_TOLERATION);
+        const NODE: ActionType = ActionType::ADD
+            .and(ActionType::DELETE)
+            .and(ActionType::UPDATE_NODE_LABEL)
+            .and(ActionType::UPDATE_NODE_TAINT);
+        Some(&[(EventResource::Pod, POD), (EventResource::Node, NODE)])
+    }
+
+    /// Pods of other namespaces are not counted. Whether labels mattered before they changed is not known.
+    fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
+        match &event.about {
+            About::Pod { shape, .. } => {
+                let counts = hints::holder(event).is_some() && shape.namespace == *cluster.namespace_of(task);
+                hints::is_own(task, event) || counts
+            }
+            About::Node { .. } | About::Other => true,
+        }
     }
 
     fn pre_score(&self, cluster: &ClusterState, task: TaskId, nodes: &[NodeId], state: &mut CycleState) -> PreScore {

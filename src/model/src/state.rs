@@ -167,6 +167,11 @@ impl ClusterState {
         self.node_rank[id]
     }
 
+    /// The node, if it is still there.
+    pub fn get_node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id)
+    }
+
     /// The task.
     pub fn task(&self, id: TaskId) -> &Task {
         &self.tasks[id]
