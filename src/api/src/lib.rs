@@ -10,6 +10,7 @@
 
 mod budget;
 mod converter;
+mod devices;
 pub mod crds;
 mod duration;
 mod fault;

@@ -4,6 +4,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ResourceQuota, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -34,6 +35,14 @@ pub enum Object {
     ResourceQuota(Box<ResourceQuota>),
     /// A PodDisruptionBudget.
     DisruptionBudget(Box<PodDisruptionBudget>),
+    /// A claim of devices.
+    ResourceClaim(Box<ResourceClaim>),
+    /// What claims of pods are made from.
+    ClaimTemplate(Box<ResourceClaimTemplate>),
+    /// A class of devices.
+    DeviceClass(Box<DeviceClass>),
+    /// Devices that a driver offers.
+    ResourceSlice(Box<ResourceSlice>),
     /// A namespace.
     Namespace(Box<Namespace>),
     /// A service.
@@ -52,7 +61,7 @@ pub enum Object {
 }
 
 /// Kinds that are read, to guess what a misspelled one should be.
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 17] = [
     "Pod",
     "Node",
     "PodGroup",
@@ -62,6 +71,10 @@ const KINDS: [&str; 13] = [
     "Service",
     "ResourceQuota",
     "PodDisruptionBudget",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "DeviceClass",
+    "ResourceSlice",
     "Deployment",
     "ReplicaSet",
     "StatefulSet",
@@ -81,6 +94,10 @@ impl Object {
             Self::PriorityClass(class) => &class.metadata,
             Self::ResourceQuota(quota) => &quota.metadata,
             Self::DisruptionBudget(budget) => &budget.metadata,
+            Self::ResourceClaim(object) => &object.metadata,
+            Self::ClaimTemplate(object) => &object.metadata,
+            Self::DeviceClass(object) => &object.metadata,
+            Self::ResourceSlice(object) => &object.metadata,
             Self::Namespace(namespace) => &namespace.metadata,
             Self::Service(service) => &service.metadata,
             Self::Selecting(object) => &object.metadata,
@@ -101,6 +118,10 @@ impl Object {
             Self::PriorityClass(class) => &mut class.metadata,
             Self::ResourceQuota(quota) => &mut quota.metadata,
             Self::DisruptionBudget(budget) => &mut budget.metadata,
+            Self::ResourceClaim(object) => &mut object.metadata,
+            Self::ClaimTemplate(object) => &mut object.metadata,
+            Self::DeviceClass(object) => &mut object.metadata,
+            Self::ResourceSlice(object) => &mut object.metadata,
             Self::Namespace(namespace) => &mut namespace.metadata,
             Self::Service(service) => &mut service.metadata,
             Self::Selecting(object) => &mut object.metadata,
@@ -127,6 +148,10 @@ impl Object {
             ("v1", "Namespace") => sound(Self::Namespace(typed(value)?)),
             ("v1", "Service") => sound(Self::Service(typed(value)?)),
             ("policy/v1", "PodDisruptionBudget") => sound(Self::DisruptionBudget(typed(value)?)),
+            ("resource.k8s.io/v1", "ResourceClaim") => sound(Self::ResourceClaim(typed(value)?)),
+            ("resource.k8s.io/v1", "ResourceClaimTemplate") => sound(Self::ClaimTemplate(typed(value)?)),
+            ("resource.k8s.io/v1", "DeviceClass") => sound(Self::DeviceClass(typed(value)?)),
+            ("resource.k8s.io/v1", "ResourceSlice") => sound(Self::ResourceSlice(typed(value)?)),
             ("scheduling.k8s.io/v1", "PriorityClass") => sound(Self::PriorityClass(typed(value)?)),
             ("apps/v1", "Deployment") => Ok(workload(Workload::of_deployment(*typed::<Deployment>(value)?))),
             ("apps/v1", "ReplicaSet") => Ok(workload(Workload::of_replica_set(*typed::<ReplicaSet>(value)?))),

@@ -9,9 +9,8 @@
 //! device in thousandths, `1` to `999`. The same amount is added to the request as `nvidia.com/gpu`, so that queues and
 //! quotas count it; a pod that has it asks for no whole devices.
 //!
-//! Not looked at in this version: volumes, resource claims. Who uses
-//! them is told once a template. Labels that name one pod of a template ([`keys::INDEX_LABELS`]) are left out, so that
-//! the pods of a StatefulSet are alike.
+//! Not looked at in this version: volumes. Who uses them is told once a template. Labels that name one pod of a template
+//! ([`keys::INDEX_LABELS`]) are left out, so that the pods of a StatefulSet are alike.
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -23,6 +22,7 @@ use krafla_model::taints::Toleration;
 use krafla_model::{Amounts, Name, PodPhase, PodShape, PodSpec, Problem, Time};
 
 use crate::converter::Converter;
+use crate::devices::claims_of;
 use crate::duration::{parse_duration, shown};
 use crate::keys;
 use crate::pod_affinity::neighbours;
@@ -95,6 +95,7 @@ impl Converter {
             report.say(format_args!("label {} is `{}`, not a number of pods", keys::LABEL_GANG_MIN, shown(text)));
         }
         self.tell_what_is_not_looked_at(pod, spec, report);
+        let (_, claims) = claims_of(pod, &mut self.names);
         Some(PodSpec {
             uid: identity.uid,
             name: identity.name,
@@ -114,6 +115,7 @@ impl Converter {
                 .and_then(|status| status.start_time.as_ref())
                 .map(|time| self.time_of(Time(time.0.as_millisecond()))),
             attained_ms: attained_ms(&pod.metadata, report),
+            claims,
             scheduled_at: status.and_then(scheduled_at).map(|time| self.time_of(time)),
         })
     }
@@ -160,6 +162,7 @@ impl Converter {
             spread: neighbours.spread,
             workload: neighbours.workload,
             host_ports: constraints.ports,
+            claims: claims_of(pod, names).0,
             images,
             gpu_share_milli,
             protected: may_be_evicted == Some(false),
@@ -253,16 +256,10 @@ pub(crate) fn controller_of(
 
 /// Features of a pod that placement ought to depend on and does not.
 fn not_looked_at(spec: &core::PodSpec) -> Vec<&'static str> {
-    let has_claims =
-        |one: &core::Container| one.resources.as_ref().is_some_and(|all| all.claims.iter().flatten().next().is_some());
-    let containers = || spec.init_containers.iter().flatten().chain(&spec.containers);
-    [
-        (spec.volumes.iter().flatten().any(binds_to_places), "volumes that bind to places"),
-        (spec.resource_claims.iter().flatten().count() > 0 || containers().any(has_claims), "resource claims"),
-    ]
-    .into_iter()
-    .filter_map(|(used, name)| used.then_some(name))
-    .collect()
+    [(spec.volumes.iter().flatten().any(binds_to_places), "volumes that bind to places")]
+        .into_iter()
+        .filter_map(|(used, name)| used.then_some(name))
+        .collect()
 }
 
 /// Whether a volume may keep a pod from a node, or counts against its volume limit.

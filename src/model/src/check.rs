@@ -30,6 +30,11 @@ pub fn discrepancies(state: &ClusterState) -> Vec<Discrepancy> {
     if totals != state.totals {
         found.push(discrepancy("cluster".to_owned(), &state.totals, &totals));
     }
+    let placed = state.tasks.iter().filter(|(_, task)| task.status.holds_node());
+    let placed = placed.filter_map(|(_, task)| Some((task.uid.clone(), task.chosen.clone()?)));
+    if let Some((kept, recounted)) = state.dynamic_resources.recount(placed) {
+        found.push(Discrepancy { object: "devices of claims".to_owned(), kept, recounted });
+    }
     let releasing = state.tasks.iter().filter(|(_, task)| task.status == TaskStatus::Releasing).map(|(id, _)| id);
     let releasing: BTreeSet<TaskId> = releasing.collect();
     if releasing != state.releasing {

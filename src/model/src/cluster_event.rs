@@ -63,6 +63,8 @@ impl ActionType {
     pub const UPDATE_POD_GATES_ELIMINATED: Self = Self(1 << 8);
     /// Anything else about it.
     pub const UPDATE: Self = Self(1 << 9);
+    /// A claim of a pod has been made from its template.
+    pub const UPDATE_POD_GENERATED_CLAIM: Self = Self(1 << 10);
 
     /// Both.
     pub const fn and(self, other: Self) -> Self {
@@ -113,6 +115,15 @@ pub enum About {
         node: NodeId,
         /// How it was before; `None` if it is new.
         before: Option<Box<NodeSpec>>,
+    },
+    /// A ResourceClaim.
+    Claim {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+        /// Whether it had devices and has them no longer.
+        freed: bool,
     },
     /// Another one.
     Other,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::budget::BudgetSpec;
+use crate::dra::{DeviceClassSpec, ResourceClaimSpec, ResourceSliceSpec};
 use crate::job::PodGroupSpec;
 use crate::name::Name;
 use crate::node::NodeSpec;
@@ -71,6 +72,23 @@ pub enum Event {
         /// Its name.
         name: Name,
     },
+    /// A ResourceClaim is new or has changed.
+    ResourceClaim(Box<ResourceClaimSpec>),
+    /// A ResourceClaim is gone.
+    ResourceClaimGone {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+    },
+    /// A ResourceSlice is new or has changed.
+    ResourceSlice(ResourceSliceSpec),
+    /// A ResourceSlice is gone.
+    ResourceSliceGone(Name),
+    /// A DeviceClass is new or has changed.
+    DeviceClass(DeviceClassSpec),
+    /// A DeviceClass is gone.
+    DeviceClassGone(Name),
 }
 
 /// A ResourceQuota with its current use, as the edge reports it. Keys stay as written: `requests.cpu` is not `cpu`.

@@ -2,8 +2,11 @@
 //!
 //! Cost of a move: the width of a resource vector, times the depth of the queue tree.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
+use crate::dra::ClaimChoice;
 use crate::ids::{JobId, NodeId, QueueId, TaskId};
 use crate::job::{Held, JobBooks};
 use crate::node::NodeBooks;
@@ -18,17 +21,18 @@ pub(crate) struct Place {
     pub(crate) status: TaskStatus,
     pub(crate) node: Option<NodeId>,
     pub(crate) devices: SmallVec<[DeviceShare; 1]>,
+    pub(crate) claims: Option<Arc<[ClaimChoice]>>,
 }
 
 impl Place {
     pub(crate) fn without_node(status: TaskStatus) -> Self {
-        Self { status, node: None, devices: SmallVec::new() }
+        Self { status, node: None, devices: SmallVec::new(), claims: None }
     }
 }
 
 impl Task {
     pub(crate) fn place(&self) -> Place {
-        Place { status: self.status, node: self.node, devices: self.devices.clone() }
+        Place { status: self.status, node: self.node, devices: self.devices.clone(), claims: self.chosen.clone() }
     }
 }
 
@@ -38,7 +42,11 @@ impl ClusterState {
         let (from, room_before) = (self.tasks[id].place(), self.room_version);
         self.uncharge(id);
         // A task that goes on along its way on its node gives no room back.
-        if from.node == to.node && from.status.is_allocated() && to.status.is_allocated() && from.devices == to.devices
+        if from.node == to.node
+            && from.status.is_allocated()
+            && to.status.is_allocated()
+            && from.devices == to.devices
+            && from.claims == to.claims
         {
             self.room_version = room_before;
         }
@@ -46,12 +54,14 @@ impl ClusterState {
         task.status = to.status;
         task.node = to.node;
         task.devices = to.devices;
+        task.chosen = to.claims;
         self.charge(id);
     }
 
     /// Adds a task to every book that its place says.
     pub(crate) fn charge(&mut self, id: TaskId) {
         self.version += 1;
+        self.charge_claims(id, true);
         let task = &self.tasks[id];
         let shape = self.shapes.get(task.shape);
         if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {
@@ -101,6 +111,7 @@ impl ClusterState {
     /// Takes a task out of every book that its place says.
     pub(crate) fn uncharge(&mut self, id: TaskId) {
         self.version += 1;
+        self.charge_claims(id, false);
         let task = &self.tasks[id];
         let shape = self.shapes.get(task.shape);
         if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {

@@ -10,6 +10,7 @@ pub mod budget;
 pub mod check;
 pub mod cluster_event;
 pub mod devices;
+pub mod dra;
 pub mod event;
 pub mod ids;
 pub mod job;

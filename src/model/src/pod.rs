@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::dra::{ClaimSource, PodClaim};
 use crate::labels::{Labels, NodeSelectorTerm};
 use crate::name::Name;
 use crate::pod_affinity::{PodTerms, SpreadConstraint, Workload};
@@ -50,6 +51,9 @@ pub struct PodShape {
     pub workload: Option<Workload>,
     /// Ports it takes on the node's own addresses.
     pub host_ports: Vec<HostPort>,
+    /// Its claims of devices, as its template has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<ClaimSource>,
     /// Images of its containers and init containers, each with a tag.
     pub images: Vec<Name>,
     /// A share of one GPU device in thousandths, 1 to 999; 0 if it asks for whole devices or none. The same amount is
@@ -146,6 +150,9 @@ pub struct PodSpec {
     /// For how long those ran whose work it goes on with, in milliseconds; `None` if nobody says.
     #[serde(default)]
     pub attained_ms: Option<i64>,
+    /// Its claims of devices. One that turned out not to be needed is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<PodClaim>,
     /// When it was given its node (`PodScheduled` turned true).
     #[serde(default)]
     pub scheduled_at: Option<Time>,

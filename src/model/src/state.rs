@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::Budget;
 use crate::cluster_event::ClusterEvent;
+use crate::dra::DynamicResources;
 use crate::event::QuotaSpec;
 use crate::ids::{IdVec, JobId, Lookup, NodeId, QueueId, ShapeId, Slab, TaskId};
 use crate::job::{Job, JobPhase};
@@ -59,6 +60,8 @@ pub struct ClusterState {
     pub(crate) repelling: BTreeSet<TaskId>,
     /// Tasks on a node whose pods have any affinity or anti-affinity: they attract or repel others.
     pub(crate) affine: BTreeSet<TaskId>,
+    /// Devices and claims.
+    pub(crate) dynamic_resources: DynamicResources,
     pub(crate) totals: Totals,
     /// Nodes in tie order.
     pub(crate) node_order: Vec<NodeId>,

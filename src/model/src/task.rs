@@ -1,7 +1,10 @@
 //! A task: one pod, as the scheduler sees it.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
+use crate::dra::{ClaimChoice, PodClaim};
 use crate::ids::{JobId, NodeId, ShapeId};
 use crate::name::Name;
 use crate::pod::PodPhase;
@@ -38,6 +41,10 @@ pub struct Task {
     pub(crate) node: Option<NodeId>,
     /// The GPU devices that it holds there, on nodes that model them.
     pub(crate) devices: SmallVec<[DeviceShare; 1]>,
+    /// Its claims of devices.
+    pub claims: Box<[PodClaim]>,
+    /// What its claims have or get on its node, as was decided here; `None` if it has no claims, or others placed it.
+    pub(crate) chosen: Option<Arc<[ClaimChoice]>>,
     /// The node nominated for it, by name.
     pub nominated: Option<Name>,
     /// The phase that its pod reported last.
@@ -70,6 +77,11 @@ impl Task {
     /// The GPU devices that it holds.
     pub fn devices(&self) -> &[DeviceShare] {
         &self.devices
+    }
+
+    /// What its claims have or get on its node, as was decided here.
+    pub fn chosen_claims(&self) -> &[ClaimChoice] {
+        self.chosen.as_deref().unwrap_or_default()
     }
 
     /// The order of a job's tasks when no plugin has another: by the number at the end of the name, then by age, then
