@@ -431,7 +431,12 @@ impl<'a> Statement<'_, 'a> {
         let operation = Operation { verb: Verb::Allocate, task, node };
         tell(self.session.plugins, self.session.cluster, operation, true);
         let (profile, waiting) = self.session.plugins.profile_for_mut(self.session.cluster, task);
-        if let Err((plugin, why)) = profile.run_reserve_plugins_reserve(self.session.cluster, task, node) {
+        let chosen = profile.run_choose_plugins(self.session.cluster, task, node);
+        let reserved = chosen.and_then(|choices| {
+            self.session.cluster.choose(task, choices);
+            profile.run_reserve_plugins_reserve(self.session.cluster, task, node)
+        });
+        if let Err((plugin, why)) = reserved {
             profile.run_reserve_plugins_unreserve(self.session.cluster, task, node, waiting);
             self.session.cluster.undo_one(before);
             tell_session_plugins(self.session.plugins, self.session.cluster, operation, false);

@@ -61,6 +61,8 @@ impl ClusterState {
                 self.room_version += 1;
                 self.workloads.remove(&(namespace, workload));
             }
+            Event::Storage(object) => self.apply_storage(object),
+            Event::StorageGone(key) => self.remove_storage(&key),
             Event::Budget(budget) => self.apply_budget(budget),
             Event::BudgetGone { namespace, name } => {
                 self.budgets.remove(&(namespace, name));
@@ -173,6 +175,7 @@ impl ClusterState {
                     status: TaskStatus::Gated,
                     node: None,
                     devices: Default::default(),
+                    choices: None,
                     nominated: spec.nominated.clone(),
                     phase: spec.phase,
                     started: None,
@@ -243,7 +246,9 @@ impl ClusterState {
         {
             self.homeless.entry(name.clone()).or_default().insert(id);
         }
-        let devices = if now.node == node && node.is_some() {
+        let stays = now.node == node && node.is_some();
+        let choices = now.choices.filter(|_| stays);
+        let devices = if stays {
             now.devices
         } else {
             node.map(|node| {
@@ -253,7 +258,7 @@ impl ClusterState {
             })
             .unwrap_or_default()
         };
-        let target = Place { status, node, devices };
+        let target = Place { status, node, devices, choices };
         if target != self.tasks[id].place() {
             self.relocate(id, target);
         }

@@ -212,7 +212,7 @@ impl ClusterState {
         let before = self.tasks[task].place();
         before.status.check_move(status).map_err(Refusal::Move)?;
         self.journal.push(Change::Moved(Operation { verb, task, node }, before));
-        self.relocate(task, Place { status, node: Some(node), devices });
+        self.relocate(task, Place { status, node: Some(node), devices, choices: None });
         Ok(())
     }
 }
