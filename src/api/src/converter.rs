@@ -69,6 +69,7 @@ impl Converter {
             Object::DisruptionBudget(budget) => event(self.budget(budget), Event::Budget),
             Object::Namespace(namespace) => event(self.namespace(namespace), Event::Namespace),
             Object::Service(service) => event(self.service(service), Event::Workload),
+            Object::Storage(object) => event(self.storage(object), Event::Storage),
             Object::Selecting(workload) => event(self.selecting(workload), Event::Workload),
             Object::Workload(_) | Object::Other { .. } => (None, Vec::new()),
         }
@@ -91,6 +92,7 @@ impl Converter {
             Object::DisruptionBudget(_) => Event::BudgetGone { namespace, name: name()? },
             Object::Namespace(_) => Event::NamespaceGone(name()?),
             Object::Service(_) => Event::WorkloadGone { namespace, workload: self.workload_of("Service", meta)? },
+            Object::Storage(object) => Event::StorageGone(object.key()?),
             Object::Selecting(one) => Event::WorkloadGone { namespace, workload: self.workload_of(one.kind, meta)? },
             Object::Workload(_) | Object::Other { .. } => return None,
         })

@@ -9,7 +9,7 @@
 //! device in thousandths, `1` to `999`. The same amount is added to the request as `nvidia.com/gpu`, so that queues and
 //! quotas count it; a pod that has it asks for no whole devices.
 //!
-//! Not looked at in this version: volumes, resource claims. Who uses
+//! Not looked at in this version: resource claims. Who uses
 //! them is told once a template. Labels that name one pod of a template ([`keys::INDEX_LABELS`]) are left out, so that
 //! the pods of a StatefulSet are alike.
 
@@ -29,6 +29,7 @@ use crate::pod_affinity::neighbours;
 use crate::report::{Report, annotation, annotation_or_label, label, namespace_of, preemptable};
 use crate::request::{is_restartable, request, scored_request};
 use crate::selectors;
+use crate::volumes::volumes;
 
 /// The scheduler of a pod that names none, as the API server fills it in.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -168,6 +169,7 @@ impl Converter {
             cooldown_ms: cooldown_ms(meta, report),
             revocable: revocable(meta, may_be_evicted, report),
             controlled: controller_of(meta).is_some(),
+            volumes: volumes(meta.name.as_deref().unwrap_or_default(), spec, names),
         })
     }
 
@@ -256,24 +258,10 @@ fn not_looked_at(spec: &core::PodSpec) -> Vec<&'static str> {
     let has_claims =
         |one: &core::Container| one.resources.as_ref().is_some_and(|all| all.claims.iter().flatten().next().is_some());
     let containers = || spec.init_containers.iter().flatten().chain(&spec.containers);
-    [
-        (spec.volumes.iter().flatten().any(binds_to_places), "volumes that bind to places"),
-        (spec.resource_claims.iter().flatten().count() > 0 || containers().any(has_claims), "resource claims"),
-    ]
-    .into_iter()
-    .filter_map(|(used, name)| used.then_some(name))
-    .collect()
-}
-
-/// Whether a volume may keep a pod from a node, or counts against its volume limit.
-fn binds_to_places(volume: &core::Volume) -> bool {
-    volume.persistent_volume_claim.is_some()
-        || volume.ephemeral.is_some()
-        || volume.csi.is_some()
-        || volume.aws_elastic_block_store.is_some()
-        || volume.gce_persistent_disk.is_some()
-        || volume.iscsi.is_some()
-        || volume.rbd.is_some()
+    [(spec.resource_claims.iter().flatten().count() > 0 || containers().any(has_claims), "resource claims")]
+        .into_iter()
+        .filter_map(|(used, name)| used.then_some(name))
+        .collect()
 }
 
 /// Reads the share of a GPU and adds it to the request; 0 if there is none, `None` if it cannot be read.

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use krafla_framework::effect::ClaimsToBind;
 use krafla_model::{Event, Name, Time};
 
 use super::faults::Fault;
@@ -19,6 +20,8 @@ pub enum Happening {
         pod: usize,
         /// The node.
         node: Name,
+        /// What is written for its claims first.
+        claims: Vec<ClaimsToBind>,
     },
     /// A bind call fails.
     BindRefused {

@@ -117,6 +117,12 @@ impl World {
         let (priority, shape) = self.admitted(&plan);
         let plan = Submitted { shape, ..plan };
         let index = self.store.add_pod(job, plan, priority, self.now);
+        if !self.store.pods[index].claims.is_empty() {
+            let pod = &self.store.pods[index];
+            let (claims, uid, shape) = (pod.claims.clone(), pod.spec.uid.clone(), Arc::clone(&pod.spec.shape));
+            let ephemeral = |name: &Name| shape.volumes.claims.iter().any(|own| own.ephemeral && own.name == *name);
+            self.make_claims(&claims, &uid, ephemeral);
+        }
         match node {
             Some(node) => {
                 self.attach(index, node);
@@ -169,6 +175,7 @@ impl World {
             life: old.life,
             attained_ms: old.spec.attained_ms,
             restart_ms: old.restart_ms,
+            claims: old.claims.clone(),
         };
         let revision = old.revision;
         self.store.pods[index].replaced = true;
@@ -273,6 +280,8 @@ impl World {
             Event::WorkloadGone { namespace, workload } => {
                 self.store.workloads.remove(&(namespace.clone(), workload.clone()));
             }
+            Event::Storage(object) => return self.change_storage(object.clone()),
+            Event::StorageGone(key) => return self.remove_storage(&key.clone()),
             Event::PodGroup(spec) => {
                 if let Some(owner) = self.store.job_named(&spec.namespace, &spec.name) {
                     let job = &mut self.store.jobs[owner];

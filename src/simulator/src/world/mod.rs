@@ -12,6 +12,7 @@ mod kubelet;
 mod objects;
 mod quota;
 mod rollout;
+mod storage;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -327,7 +328,7 @@ impl World {
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Submit(submission) => self.submit(*submission),
-            Happening::BindLands { pod, node } => self.bind_lands(pod, &node),
+            Happening::BindLands { pod, node, claims } => self.bind_lands(pod, &node, &claims),
             Happening::BindRefused { pod, message } => self.bind_fails(pod, message),
             Happening::Starts { pod } => self.starts(pod),
             Happening::Ends { pod } => self.ends(pod),
@@ -353,7 +354,7 @@ impl World {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Bind { pod, node, .. } => self.bind_called(&pod.uid, node),
+            Effect::Bind { pod, node, claims, .. } => self.bind_called(&pod.uid, node, claims),
             Effect::Evict { pod, delete, .. } => self.evict_called(&pod.uid, delete),
             Effect::JobStatus { namespace, name, phase, .. } => {
                 self.store.set_phase(&namespace, &name, phase);

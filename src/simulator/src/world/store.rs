@@ -6,6 +6,7 @@ use krafla_model::ids::Lookup;
 use krafla_model::pod_affinity::{NamespaceSpec, Workload, WorkloadSpec};
 use krafla_model::priority::PriorityClassSpec;
 use krafla_model::resources::GPU_NAME;
+use krafla_model::storage::{ClaimSpec, Storage};
 use krafla_model::{
     BudgetSpec, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodSpec, QueueSpec, QuotaSpec, Time,
 };
@@ -34,6 +35,8 @@ pub struct Pod {
     pub evicted: bool,
     /// How long it does again what was done before, before it goes on from its checkpoint, in milliseconds.
     pub restart_ms: i64,
+    /// Claims that are made with it.
+    pub claims: Vec<ClaimSpec>,
     /// Whether a pod was made in its place.
     pub replaced: bool,
     /// The revision of its job that it is of.
@@ -118,6 +121,7 @@ pub(super) struct Store {
     pub(super) quotas: BTreeMap<(Name, Name), QuotaSpec>,
     pub(super) namespaces: BTreeMap<Name, NamespaceSpec>,
     pub(super) workloads: BTreeMap<(Name, Workload), WorkloadSpec>,
+    pub(super) storage: Storage,
     pub(super) budgets: BTreeMap<(Name, Name), BudgetSpec>,
     /// Budgets that came without a status, which is counted here.
     pub(super) counted_budgets: BTreeSet<(Name, Name)>,
@@ -221,6 +225,7 @@ impl Store {
             ours: plan.ours,
             evicted: false,
             restart_ms: plan.restart_ms,
+            claims: plan.claims,
             replaced: false,
             revision,
         });
@@ -250,6 +255,7 @@ impl Store {
         let quotas = self.quotas.values().cloned().map(Event::Quota);
         let namespaces = self.namespaces.values().cloned().map(Event::Namespace);
         let workloads = self.workloads.values().cloned().map(Event::Workload);
+        let storage = self.storage.objects().map(Event::Storage);
         let groups = self.jobs.iter().filter_map(|job| job.group.clone()).map(Event::PodGroup);
         let pods = self.pods.iter().filter(|pod| !pod.gone && (pod.ours || pod.spec.node.is_some()));
         let pods = pods.map(|pod| Event::Pod(pod.spec.clone()));
@@ -261,6 +267,7 @@ impl Store {
             .chain(quotas)
             .chain(namespaces)
             .chain(workloads)
+            .chain(storage)
             .chain(groups)
             .chain(pods)
             .chain(budgets)
