@@ -72,6 +72,7 @@ impl Converter {
             Object::ResourceSlice(slice) => event(self.resource_slice(slice), Event::ResourceSlice),
             Object::Namespace(namespace) => event(self.namespace(namespace), Event::Namespace),
             Object::Service(service) => event(self.service(service), Event::Workload),
+            Object::Storage(object) => event(self.storage(object), Event::Storage),
             Object::Selecting(workload) => event(self.selecting(workload), Event::Workload),
             Object::Workload(_) | Object::ClaimTemplate(_) | Object::Other { .. } => (None, Vec::new()),
         }
@@ -97,6 +98,7 @@ impl Converter {
             Object::ResourceSlice(_) => Event::ResourceSliceGone(name()?),
             Object::Namespace(_) => Event::NamespaceGone(name()?),
             Object::Service(_) => Event::WorkloadGone { namespace, workload: self.workload_of("Service", meta)? },
+            Object::Storage(object) => Event::StorageGone(object.key()?),
             Object::Selecting(one) => Event::WorkloadGone { namespace, workload: self.workload_of(one.kind, meta)? },
             Object::Workload(_) | Object::ClaimTemplate(_) | Object::Other { .. } => return None,
         })

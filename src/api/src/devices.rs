@@ -83,7 +83,7 @@ impl Converter {
     /// Reads a ResourceClaim.
     pub fn resource_claim(&mut self, claim: &resource::ResourceClaim) -> (Option<ResourceClaimSpec>, Vec<Problem>) {
         let mut report = Report::namespaced("resourceclaim", &claim.metadata);
-        let read = self.read_claim(claim, &mut report);
+        let read = self.read_device_claim(claim, &mut report);
         (read, report.into_problems())
     }
 
@@ -98,11 +98,11 @@ impl Converter {
             status: None,
         };
         let mut report = Report::namespaced("resourceclaimtemplate", &template.metadata);
-        let read = self.read_claim(&claim, &mut report);
+        let read = self.read_device_claim(&claim, &mut report);
         (read, report.into_problems())
     }
 
-    fn read_claim(&mut self, claim: &resource::ResourceClaim, report: &mut Report<'_>) -> Option<ResourceClaimSpec> {
+    fn read_device_claim(&mut self, claim: &resource::ResourceClaim, report: &mut Report<'_>) -> Option<ResourceClaimSpec> {
         let identity = self.identity(&claim.metadata, report)?;
         let names = &mut self.names;
         let mut unreadable = None;

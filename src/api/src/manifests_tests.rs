@@ -84,6 +84,7 @@ metadata: {name: k}
             Object::Namespace(_) => "namespace",
             Object::Service(_) => "service",
             Object::Selecting(_) => "selecting",
+            Object::Storage(_) => "storage",
             Object::Other { .. } => "other",
         })
         .collect();

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::crds::{CoschedulingGroup, KubernetesGroup, PodGroup, Queue, VolcanoJob, groups};
 use crate::fault::{Fault, typed};
 use crate::spread::Selecting;
+use crate::storage_object::StorageManifest;
 use crate::workload::Workload;
 
 /// A Kubernetes object.
@@ -47,6 +48,8 @@ pub enum Object {
     Namespace(Box<Namespace>),
     /// A service.
     Service(Box<Service>),
+    /// A claim, a volume or another object of storage.
+    Storage(StorageManifest),
     /// A workload, as far as it selects pods.
     Selecting(Box<Selecting>),
     /// Something that a controller makes pods of.
@@ -61,7 +64,7 @@ pub enum Object {
 }
 
 /// Kinds that are read, to guess what a misspelled one should be.
-const KINDS: [&str; 17] = [
+const KINDS: [&str; 24] = [
     "Pod",
     "Node",
     "PodGroup",
@@ -75,6 +78,13 @@ const KINDS: [&str; 17] = [
     "ResourceClaimTemplate",
     "DeviceClass",
     "ResourceSlice",
+    "PersistentVolumeClaim",
+    "PersistentVolume",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "CSIStorageCapacity",
+    "VolumeAttachment",
     "Deployment",
     "ReplicaSet",
     "StatefulSet",
@@ -100,6 +110,7 @@ impl Object {
             Self::ResourceSlice(object) => &object.metadata,
             Self::Namespace(namespace) => &namespace.metadata,
             Self::Service(service) => &service.metadata,
+            Self::Storage(object) => object.metadata(),
             Self::Selecting(object) => &object.metadata,
             Self::Workload(workload) => &workload.metadata,
             Self::Other { .. } => return None,
@@ -124,6 +135,7 @@ impl Object {
             Self::ResourceSlice(object) => &mut object.metadata,
             Self::Namespace(namespace) => &mut namespace.metadata,
             Self::Service(service) => &mut service.metadata,
+            Self::Storage(object) => object.metadata_mut(),
             Self::Selecting(object) => &mut object.metadata,
             Self::Workload(workload) => &mut workload.metadata,
             Self::Other { .. } => return None,
@@ -141,6 +153,9 @@ impl Object {
         let of = |group: &str| api_version.starts_with(group);
         let sound = |object: Self| Ok((object, Vec::new()));
         let workload = |(workload, problems): (Workload, Vec<String>)| (Self::Workload(Box::new(workload)), problems);
+        if let Some(object) = StorageManifest::read(api_version, kind, value)? {
+            return sound(Self::Storage(object));
+        }
         match (api_version, kind) {
             ("v1", "Pod") => sound(Self::Pod(typed(value)?)),
             ("v1", "Node") => sound(Self::Node(typed(value)?)),

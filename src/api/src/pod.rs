@@ -9,8 +9,8 @@
 //! device in thousandths, `1` to `999`. The same amount is added to the request as `nvidia.com/gpu`, so that queues and
 //! quotas count it; a pod that has it asks for no whole devices.
 //!
-//! Not looked at in this version: volumes. Who uses them is told once a template. Labels that name one pod of a template
-//! ([`keys::INDEX_LABELS`]) are left out, so that the pods of a StatefulSet are alike.
+//! Labels that name one pod of a template ([`keys::INDEX_LABELS`]) are left out, so that the pods of a StatefulSet are
+//! alike.
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -26,9 +26,10 @@ use crate::devices::claims_of;
 use crate::duration::{parse_duration, shown};
 use crate::keys;
 use crate::pod_affinity::neighbours;
-use crate::report::{Report, annotation, annotation_or_label, label, namespace_of, preemptable};
+use crate::report::{Report, annotation, annotation_or_label, label, preemptable};
 use crate::request::{is_restartable, request, scored_request};
 use crate::selectors;
+use crate::volumes::volumes;
 
 /// The scheduler of a pod that names none, as the API server fills it in.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -94,7 +95,6 @@ impl Converter {
         if let Some(text) = label(&pod.metadata, keys::LABEL_GANG_MIN).filter(|text| text.parse::<u32>().is_err()) {
             report.say(format_args!("label {} is `{}`, not a number of pods", keys::LABEL_GANG_MIN, shown(text)));
         }
-        self.tell_what_is_not_looked_at(pod, spec, report);
         let (_, claims) = claims_of(pod, &mut self.names);
         Some(PodSpec {
             uid: identity.uid,
@@ -171,6 +171,7 @@ impl Converter {
             cooldown_ms: cooldown_ms(meta, report),
             revocable: revocable(meta, may_be_evicted, report),
             controlled: controller_of(meta).is_some(),
+            volumes: volumes(meta.name.as_deref().unwrap_or_default(), spec, names),
         })
     }
 
@@ -217,24 +218,6 @@ impl Converter {
         ports.dedup();
         sound.then_some(Constraints { required, ports })
     }
-
-    fn tell_what_is_not_looked_at(&mut self, pod: &core::Pod, spec: &core::PodSpec, report: &mut Report<'_>) {
-        let features = not_looked_at(spec);
-        if features.is_empty() {
-            return;
-        }
-        let template = match controller_of(&pod.metadata) {
-            Some(owner) => format!("{} {}", owner.kind, owner.name),
-            None => pod.metadata.name.as_deref().unwrap_or_default().trim_end_matches(is_of_index).to_owned(),
-        };
-        let features = features.join(", ");
-        if self.first_time(format!("{}/{template}: {features}", namespace_of(&pod.metadata))) {
-            report.say(format_args!(
-                "uses {features}, which this version does not look at; the pod is placed as if it did not \
-                 (said once for all pods like it)"
-            ));
-        }
-    }
 }
 
 #[derive(Default)]
@@ -243,34 +226,11 @@ struct Constraints {
     ports: Vec<HostPort>,
 }
 
-fn is_of_index(c: char) -> bool {
-    c.is_ascii_digit() || c == '-'
-}
-
 /// The owner that made a pod.
 pub(crate) fn controller_of(
     meta: &ObjectMeta,
 ) -> Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference> {
     meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
-}
-
-/// Features of a pod that placement ought to depend on and does not.
-fn not_looked_at(spec: &core::PodSpec) -> Vec<&'static str> {
-    [(spec.volumes.iter().flatten().any(binds_to_places), "volumes that bind to places")]
-        .into_iter()
-        .filter_map(|(used, name)| used.then_some(name))
-        .collect()
-}
-
-/// Whether a volume may keep a pod from a node, or counts against its volume limit.
-fn binds_to_places(volume: &core::Volume) -> bool {
-    volume.persistent_volume_claim.is_some()
-        || volume.ephemeral.is_some()
-        || volume.csi.is_some()
-        || volume.aws_elastic_block_store.is_some()
-        || volume.gce_persistent_disk.is_some()
-        || volume.iscsi.is_some()
-        || volume.rbd.is_some()
 }
 
 /// Reads the share of a GPU and adds it to the request; 0 if there is none, `None` if it cannot be read.

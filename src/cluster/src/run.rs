@@ -193,6 +193,7 @@ pub async fn run(
         performer.events().clone(),
         performer.statuses().clone(),
         performer.placing().clone(),
+        performer.interest().clone(),
     );
 
     feed.keep_annotations(&registry.pod_annotations);

@@ -73,6 +73,8 @@ impl ClusterState {
                 self.dynamic_resources.set_class(spec);
             }
             Event::DeviceClassGone(name) => self.dynamic_resources.remove_class(&name),
+            Event::Storage(object) => self.apply_storage(object),
+            Event::StorageGone(key) => self.remove_storage(&key),
             Event::Budget(budget) => self.apply_budget(budget),
             Event::BudgetGone { namespace, name } => {
                 self.budgets.remove(&(namespace, name));
@@ -189,7 +191,7 @@ impl ClusterState {
                     node: None,
                     devices: Default::default(),
                     claims: spec.claims.clone().into(),
-                    chosen: None,
+                    choices: None,
                     nominated: spec.nominated.clone(),
                     phase: spec.phase,
                     started: None,
@@ -264,7 +266,7 @@ impl ClusterState {
             self.homeless.entry(name.clone()).or_default().insert(id);
         }
         let stays = now.node == node && node.is_some();
-        let claims = now.claims.filter(|_| stays);
+        let choices = now.choices.filter(|_| stays);
         let devices = if stays {
             now.devices
         } else {
@@ -275,7 +277,7 @@ impl ClusterState {
             })
             .unwrap_or_default()
         };
-        let target = Place { status, node, devices, claims };
+        let target = Place { status, node, devices, choices };
         if target != self.tasks[id].place() {
             self.relocate(id, target);
         }

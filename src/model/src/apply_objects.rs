@@ -136,8 +136,8 @@ impl ClusterState {
             .map(|node| &self.nodes[node])
             .and_then(|host| host.books.devices.choose(host.device_request(self.shape_of(task))))
             .unwrap_or_default();
-        let claims = self.tasks[task].chosen.clone();
-        self.relocate(task, Place { status, node, devices, claims });
+        let choices = self.tasks[task].choices.clone();
+        self.relocate(task, Place { status, node, devices, choices });
     }
 
     /// Deals the devices of a node out again: their number has changed.

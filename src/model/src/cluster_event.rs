@@ -8,6 +8,7 @@ use crate::name::Name;
 use crate::node::NodeSpec;
 use crate::pod::PodShape;
 use crate::state::ClusterState;
+use crate::storage::StorageKey;
 
 /// A kind of object that something may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,8 +23,14 @@ pub enum EventResource {
     PersistentVolumeClaim,
     /// StorageClasses.
     StorageClass,
-    /// CSINodes, CSIDrivers, VolumeAttachments and CSIStorageCapacities.
-    Csi,
+    /// CSINodes.
+    CsiNode,
+    /// CSIDrivers.
+    CsiDriver,
+    /// CSIStorageCapacities.
+    CsiStorageCapacity,
+    /// VolumeAttachments.
+    VolumeAttachment,
     /// ResourceClaims.
     ResourceClaim,
     /// ResourceSlices.
@@ -125,6 +132,8 @@ pub enum About {
         /// Whether it had devices and has them no longer.
         freed: bool,
     },
+    /// An object of storage.
+    Storage(StorageKey),
     /// Another one.
     Other,
 }

@@ -12,6 +12,7 @@ use crate::pod_affinity::{NamespaceSpec, Workload, WorkloadSpec};
 use crate::priority::PriorityClassSpec;
 use crate::queue::QueueSpec;
 use crate::resources::Amounts;
+use crate::storage::{StorageKey, StorageObject};
 
 /// One change of the cluster. Every event carries the whole object, so that a repeated one does no harm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,6 +64,10 @@ pub enum Event {
         /// Its kind and name.
         workload: Workload,
     },
+    /// A claim, a volume or another object of storage is new or has changed.
+    Storage(StorageObject),
+    /// An object of storage is gone.
+    StorageGone(StorageKey),
     /// A PodDisruptionBudget is new, or its spec or status has changed.
     Budget(BudgetSpec),
     /// A PodDisruptionBudget is gone.

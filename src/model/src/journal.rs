@@ -84,8 +84,8 @@ impl ClusterState {
         }
         let wanted = host.device_request(shape);
         let devices = host.books.devices.choose(wanted).ok_or(Refusal::Devices(wanted))?;
-        let claims = self.choose_claims(task, node);
-        self.place(Verb::Allocate, Place { status: TaskStatus::Allocated, node: Some(node), devices, claims }, task, node)
+        let to = Place { status: TaskStatus::Allocated, node: Some(node), devices, choices: None };
+        self.place(Verb::Allocate, to, task, node)
     }
 
     /// Promises `task` room on `node` that will be free once what terminates there is gone.
@@ -210,7 +210,7 @@ impl ClusterState {
     }
 }
 
-/// Which devices and claims it will have there is known once it is free.
+/// Which devices it will have there is known once it is free.
 fn promised(node: NodeId) -> Place {
-    Place { status: TaskStatus::Pipelined, node: Some(node), devices: SmallVec::new(), claims: None }
+    Place { status: TaskStatus::Pipelined, node: Some(node), devices: SmallVec::new(), choices: None }
 }

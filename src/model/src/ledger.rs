@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::dra::ClaimChoice;
 use crate::ids::{JobId, NodeId, QueueId, TaskId};
 use crate::job::{Held, JobBooks};
 use crate::node::NodeBooks;
 use crate::shape::Shape;
 use crate::state::ClusterState;
+use crate::storage::ClaimChoice;
 use crate::task::{DeviceShare, Task};
 use crate::task_status::TaskStatus;
 
@@ -21,18 +21,19 @@ pub(crate) struct Place {
     pub(crate) status: TaskStatus,
     pub(crate) node: Option<NodeId>,
     pub(crate) devices: SmallVec<[DeviceShare; 1]>,
-    pub(crate) claims: Option<Arc<[ClaimChoice]>>,
+    /// What was chosen for its claims there.
+    pub(crate) choices: Option<Arc<[ClaimChoice]>>,
 }
 
 impl Place {
     pub(crate) fn without_node(status: TaskStatus) -> Self {
-        Self { status, node: None, devices: SmallVec::new(), claims: None }
+        Self { status, node: None, devices: SmallVec::new(), choices: None }
     }
 }
 
 impl Task {
     pub(crate) fn place(&self) -> Place {
-        Place { status: self.status, node: self.node, devices: self.devices.clone(), claims: self.chosen.clone() }
+        Place { status: self.status, node: self.node, devices: self.devices.clone(), choices: self.choices.clone() }
     }
 }
 
@@ -46,7 +47,7 @@ impl ClusterState {
             && from.status.is_allocated()
             && to.status.is_allocated()
             && from.devices == to.devices
-            && from.claims == to.claims
+            && from.choices == to.choices
         {
             self.room_version = room_before;
         }
@@ -54,7 +55,7 @@ impl ClusterState {
         task.status = to.status;
         task.node = to.node;
         task.devices = to.devices;
-        task.chosen = to.claims;
+        task.choices = to.choices;
         self.charge(id);
     }
 
@@ -66,6 +67,12 @@ impl ClusterState {
         let shape = self.shapes.get(task.shape);
         if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {
             self.reserved.insert(id);
+        }
+        if !shape.spec.volumes.is_empty() {
+            self.volume_ledger.charge(id, task, shape);
+            if task.status == TaskStatus::Pending {
+                self.volume_waiters.insert(id);
+            }
         }
         if task.status == TaskStatus::Releasing {
             self.room_version += 1; // others may wait for what it will leave
@@ -116,6 +123,10 @@ impl ClusterState {
         let shape = self.shapes.get(task.shape);
         if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {
             self.reserved.remove(&id);
+        }
+        if !shape.spec.volumes.is_empty() {
+            self.volume_ledger.uncharge(id, task, shape);
+            self.volume_waiters.remove(&id);
         }
         if task.status == TaskStatus::Releasing {
             self.releasing.remove(&id);

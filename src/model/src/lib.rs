@@ -32,6 +32,7 @@ pub mod resources;
 pub mod service;
 pub mod shape;
 pub mod state;
+pub mod storage;
 pub mod subgroup;
 pub mod taints;
 pub mod task;

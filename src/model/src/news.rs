@@ -35,6 +35,8 @@ impl ClusterState {
             Event::PriorityClass(class) => self.priority_classes.get(&class.name) == Some(class),
             Event::Quota(quota) => self.quotas.get(&(quota.namespace.clone(), quota.name.clone())) == Some(quota),
             Event::Budget(budget) => return self.budget_news(budget),
+            Event::Storage(object) => return self.storage_news(object),
+            Event::StorageGone(key) => return self.storage_gone_news(key),
             // A new namespace has no pods yet, and a new workload none that wait.
             Event::Namespace(spec) => match self.namespaces.get(&spec.name) {
                 None => return News::Quiet,

@@ -9,6 +9,7 @@ use crate::labels::{Labels, NodeSelectorTerm};
 use crate::name::Name;
 use crate::pod_affinity::{PodTerms, SpreadConstraint, Workload};
 use crate::resources::Amounts;
+use crate::storage::PodVolumes;
 use crate::taints::Toleration;
 use crate::time::Time;
 
@@ -71,6 +72,9 @@ pub struct PodShape {
     pub revocable: bool,
     /// Whether a controller owns it, and makes another one when it is gone.
     pub controlled: bool,
+    /// Its volumes that bind it to places. Pods with claims of their own are not alike.
+    #[serde(skip_serializing_if = "PodVolumes::is_empty")]
+    pub volumes: PodVolumes,
 }
 
 impl PodShape {

@@ -22,6 +22,8 @@ use crate::queue::Queue;
 use crate::reservation::{Reservation, ReservationId};
 use crate::resources::{ResourceNames, Resources};
 use crate::shape::{Shape, Shapes};
+use crate::storage::Storage;
+use crate::storage::ledger::VolumeLedger;
 use crate::task::Task;
 use crate::task_status::TaskStatus;
 use crate::time::Time;
@@ -62,6 +64,12 @@ pub struct ClusterState {
     pub(crate) affine: BTreeSet<TaskId>,
     /// Devices and claims.
     pub(crate) dynamic_resources: DynamicResources,
+    /// Claims, volumes and what goes with them.
+    pub(crate) storage: Storage,
+    /// Who uses which claim, and what was chosen for claims.
+    pub(crate) volume_ledger: VolumeLedger,
+    /// Tasks with volumes that wait for a node.
+    pub(crate) volume_waiters: BTreeSet<TaskId>,
     pub(crate) totals: Totals,
     /// Nodes in tie order.
     pub(crate) node_order: Vec<NodeId>,

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::dra::{ClaimChoice, PodClaim};
+use crate::dra::PodClaim;
 use crate::ids::{JobId, NodeId, ShapeId};
 use crate::name::Name;
 use crate::pod::PodPhase;
+use crate::storage::ClaimChoice;
 use crate::task_status::TaskStatus;
 use crate::time::Time;
 
@@ -43,8 +44,8 @@ pub struct Task {
     pub(crate) devices: SmallVec<[DeviceShare; 1]>,
     /// Its claims of devices.
     pub claims: Box<[PodClaim]>,
-    /// What its claims have or get on its node, as was decided here; `None` if it has no claims, or others placed it.
-    pub(crate) chosen: Option<Arc<[ClaimChoice]>>,
+    /// What was chosen for its claims there.
+    pub(crate) choices: Option<Arc<[ClaimChoice]>>,
     /// The node nominated for it, by name.
     pub nominated: Option<Name>,
     /// The phase that its pod reported last.
@@ -79,9 +80,9 @@ impl Task {
         &self.devices
     }
 
-    /// What its claims have or get on its node, as was decided here.
-    pub fn chosen_claims(&self) -> &[ClaimChoice] {
-        self.chosen.as_deref().unwrap_or_default()
+    /// What was chosen for its claims on its node.
+    pub fn choices(&self) -> &[ClaimChoice] {
+        self.choices.as_deref().unwrap_or_default()
     }
 
     /// The order of a job's tasks when no plugin has another: by the number at the end of the name, then by age, then

@@ -46,6 +46,7 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
             scheduling_gates: list(
                 pod.gates.iter().map(|gate| core::PodSchedulingGate { name: gate.to_string() }).collect(),
             ),
+            volumes: super::volumes::volumes(&pod.name, &shape.volumes),
             priority: Some(pod.priority),
             priority_class_name: text(&shape.priority_class),
             preemption_policy: shape.never_preempts.then(|| "Never".to_owned()),

@@ -10,6 +10,7 @@ use krafla_model::pod_affinity::{Namespaces, PodTerm, PodTerms, SpreadConstraint
 use krafla_model::priority::PriorityClassSpec;
 use krafla_model::queue::{HierarchyLevel, NodeGroupAffinity, QueueState, ROOT_QUEUE};
 use krafla_model::resources::GPU_NAME;
+use krafla_model::storage::{Disk, PodClaim, PodVolumes};
 use krafla_model::subgroup::{NetworkTopology, SubGroupPolicy, TopologyMode};
 use krafla_model::taints::{Effect, Match, Taint, Toleration};
 use krafla_model::{NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, QuotaSpec};
@@ -120,6 +121,37 @@ fn a_workload() -> impl Strategy<Value = Workload> {
     (kind, name()).prop_map(|(kind, name)| Workload { kind, name })
 }
 
+fn a_disk() -> impl Strategy<Value = Disk> {
+    let monitors = btree_set(name(), 1..3).prop_map(|monitors| monitors.into_iter().collect::<Vec<_>>());
+    const PLUGINS: [&str; 5] =
+        ["azure-disk", "azure-file", "cinder", "portworx-volume", "vsphere-volume"];
+    let plugin = select(&PLUGINS[..]).prop_map(|plugin| Name::from(format!("kubernetes.io/{plugin}")));
+    prop_oneof![
+        (name(), any::<bool>()).prop_map(|(name, read_only)| Disk::GcePersistentDisk { name, read_only }),
+        name().prop_map(|id| Disk::AwsElasticBlockStore { id }),
+        (name(), any::<bool>()).prop_map(|(iqn, read_only)| Disk::Iscsi { iqn, read_only }),
+        (monitors, name(), name(), any::<bool>()).prop_map(|(monitors, pool, image, read_only)| Disk::Rbd {
+            monitors,
+            pool,
+            image,
+            read_only
+        }),
+        (plugin, name()).prop_map(|(plugin, handle)| Disk::InTree { plugin, handle }),
+    ]
+}
+
+/// Claims by name; the pod that ephemeral ones are for is not known yet.
+fn some_volumes() -> impl Strategy<Value = PodVolumes> {
+    let claims = btree_set(name(), 0..3).prop_flat_map(|names| {
+        let n = names.len();
+        (Just(names), vec(any::<bool>(), n))
+    });
+    (claims, vec(a_disk(), 0..3)).prop_map(|((names, ephemeral), disks)| {
+        let claims = names.into_iter().zip(ephemeral).map(|(name, ephemeral)| PodClaim { name, ephemeral });
+        PodVolumes { claims: claims.collect(), disks }
+    })
+}
+
 fn a_shape() -> impl Strategy<Value = PodShape> {
     let image = ("[a-z]{1,3}", 0..3).prop_map(|(name, tag)| Name::from(format!("reg:5000/{name}:{tag}")));
     let images = vec(image, 0..3).prop_map(|mut images| {
@@ -133,9 +165,9 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
         (option::of(vec(term(0), 0..3)), vec((1..=100, term(1)), 0..3), vec(a_toleration(), 0..3)),
         (pod_terms(), pod_terms(), vec(a_spread(), 0..2), option::of(a_workload()), name()),
         (ports, images, share, any::<bool>(), any::<bool>(), perhaps(), 0..10_000_000_i64, any::<bool>()),
-        option::of((0..1_000_000_i64, 0..1_i64 << 50)),
+        (option::of((0..1_000_000_i64, 0..1_i64 << 50)), some_volumes()),
     )
-        .prop_map(|(own, places, neighbours, rest, scored_request)| {
+        .prop_map(|(own, places, neighbours, rest, (scored_request, volumes))| {
             let (pod_affinity, pod_anti_affinity, spread, workload, scheduler_name) = neighbours;
             let workload = workload.filter(|_| spread.is_empty());
             // The only owner that is written is one that spreading looks at.
@@ -180,6 +212,7 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
                 cooldown_ms,
                 revocable,
                 controlled,
+                volumes,
             }
         })
 }
@@ -192,7 +225,10 @@ fn a_pod() -> impl Strategy<Value = PodSpec> {
         (option::of(seconds()), option::of(0..1_000_000_000_i64), option::of(seconds())),
     )
         .prop_map(|(own, place, (started, attained_ms, scheduled_at))| {
-            let (uid, name, group, shape, created, priority) = own;
+            let (uid, name, group, mut shape, created, priority) = own;
+            for claim in shape.volumes.claims.iter_mut().filter(|claim| claim.ephemeral) {
+                claim.name = format!("{name}-{}", claim.name).into();
+            }
             let (gates, node, nominated, phase, deleting) = place;
             PodSpec {
                 uid,

@@ -12,7 +12,7 @@ use krafla_cel::Quantity;
 use super::pools::{Pool, PoolKey};
 use super::selectors::Match;
 use super::spec::{
-    AllocatedDevice, Allocation, Alternative, Attribute, ClaimChoice, DeviceAccess, DeviceConstraint, DeviceRequest,
+    AllocatedDevice, Allocation, Alternative, Attribute, DeviceChoice, DeviceAccess, DeviceConstraint, DeviceRequest,
     DeviceSpec,
 };
 use super::{Claim, DynamicResources, spec_label};
@@ -38,7 +38,7 @@ pub enum Plan {
     /// It does.
     Fits {
         /// The claims, each with what it has or would get.
-        choices: Vec<ClaimChoice>,
+        choices: Vec<DeviceChoice>,
         /// How early the alternatives are that were taken: 8 for a first one, less one for each before it.
         score: i64,
     },
@@ -120,9 +120,9 @@ pub(super) fn plan(dra: &DynamicResources, node: &Node, namespace: &Name, pod: &
     })
 }
 
-fn choice(claim: &Claim, allocation: Arc<Allocation>) -> ClaimChoice {
+fn choice(claim: &Claim, allocation: Arc<Allocation>) -> DeviceChoice {
     let spec = &claim.spec;
-    ClaimChoice { namespace: spec.namespace.clone(), name: spec.name.clone(), uid: spec.uid.clone(), allocation }
+    DeviceChoice { namespace: spec.namespace.clone(), name: spec.name.clone(), uid: spec.uid.clone(), allocation }
 }
 
 impl Allocation {

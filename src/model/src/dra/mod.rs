@@ -18,13 +18,14 @@ pub use krafla_cel::Quantity;
 
 pub use allocator::{Obstacle, Plan, Shortage, USUAL_STEPS};
 pub use spec::{
-    AllocatedDevice, Allocation, Alternative, Attribute, Capacity, ClaimChoice, ClaimSource, DeviceAccess,
+    AllocatedDevice, Allocation, Alternative, Attribute, Capacity, DeviceChoice, ClaimSource, DeviceAccess,
     DeviceClassSpec, DeviceConstraint, DeviceRequest, DeviceSpec, PodClaim, ResourceClaimSpec, ResourceSliceSpec,
 };
 
 use crate::ids::{NodeId, SelectorId, TaskId};
 use crate::name::Name;
 use crate::state::ClusterState;
+use crate::storage::ClaimChoice;
 use pools::{Pool, PoolKey, Use};
 use selectors::Selectors;
 
@@ -273,7 +274,7 @@ impl DynamicResources {
     }
 
     /// A pod is placed on the strength of what a claim has, or is to get.
-    pub(crate) fn hold(&mut self, choice: &ClaimChoice, pod: &Name) {
+    pub(crate) fn hold(&mut self, choice: &DeviceChoice, pod: &Name) {
         self.change(&choice.uid, |held| {
             let (_, pods) = held.decided.get_or_insert_with(|| (Arc::clone(&choice.allocation), BTreeSet::new()));
             pods.insert(pod.clone());
@@ -281,7 +282,7 @@ impl DynamicResources {
     }
 
     /// It is so no longer.
-    pub(crate) fn let_go(&mut self, choice: &ClaimChoice, pod: &Name) {
+    pub(crate) fn let_go(&mut self, choice: &DeviceChoice, pod: &Name) {
         self.change(&choice.uid, |held| {
             if let Some((_, pods)) = &mut held.decided {
                 pods.remove(pod);
@@ -372,7 +373,7 @@ impl DynamicResources {
             fresh.change(&claim.spec.uid, |held| held.reported = claim.spec.allocation.clone());
         }
         for (pod, choices) in placed {
-            for choice in choices.iter() {
+            for choice in device_choices(&choices) {
                 fresh.hold(choice, &pod);
             }
         }
@@ -399,6 +400,14 @@ pub(crate) fn spec_label(request: &DeviceRequest, alternative: &Alternative) -> 
     }
 }
 
+/// Those of the choices that are about devices.
+pub fn device_choices(choices: &[ClaimChoice]) -> impl Iterator<Item = &DeviceChoice> {
+    choices.iter().filter_map(|choice| match choice {
+        ClaimChoice::Devices(choice) => Some(&**choice),
+        ClaimChoice::Volume { .. } | ClaimChoice::Provision { .. } => None,
+    })
+}
+
 impl ClusterState {
     /// Devices and claims.
     pub fn dynamic_resources(&self) -> &DynamicResources {
@@ -411,22 +420,10 @@ impl ClusterState {
         allocator::plan(&self.dynamic_resources, &self.nodes[node], self.namespace_of(task), own, steps)
     }
 
-    /// What a task's claims get on a node; nothing, if they cannot all be served there, which the plugin DynamicResources
-    /// has seen before where it takes part.
-    pub(crate) fn choose_claims(&self, task: TaskId, node: NodeId) -> Option<Arc<[ClaimChoice]>> {
-        if self.tasks[task].claims.is_empty() {
-            return None;
-        }
-        match self.plan_claims(task, node, USUAL_STEPS * 10) {
-            Plan::Fits { choices, .. } => Some(choices.into()),
-            Plan::Blocked(_) => None,
-        }
-    }
-
     pub(crate) fn charge_claims(&mut self, id: TaskId, inwards: bool) {
         let task = &self.tasks[id];
-        let Some(chosen) = task.chosen.as_ref().filter(|_| task.status.holds_node()) else { return };
-        for choice in Arc::clone(chosen).iter() {
+        let Some(chosen) = task.choices.as_ref().filter(|_| task.status.holds_node()) else { return };
+        for choice in device_choices(chosen) {
             if inwards {
                 self.dynamic_resources.hold(choice, &task.uid);
             } else {

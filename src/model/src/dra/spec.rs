@@ -206,7 +206,7 @@ pub struct DeviceConstraint {
 }
 
 /// What a claim was given.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Allocation {
     /// The devices.
     pub devices: Vec<AllocatedDevice>,
@@ -219,7 +219,7 @@ pub struct Allocation {
 }
 
 /// A device, or a part of it, that a claim was given.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AllocatedDevice {
     /// For which request: `request` or `request/alternative`.
     pub request: Name,
@@ -241,8 +241,8 @@ pub struct AllocatedDevice {
 }
 
 /// A claim of a pod with what it was given, as a placement decides it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClaimChoice {
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DeviceChoice {
     /// Its namespace.
     pub namespace: Name,
     /// Its name.
