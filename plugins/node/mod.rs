@@ -8,9 +8,11 @@ mod default_binder;
 mod default_preemption;
 mod domains;
 mod dynamic_resources;
+mod gang_scheduling;
 mod image_locality;
 mod inter_pod_affinity;
 mod node_affinity;
+mod node_declared_features;
 mod node_name;
 mod node_ports;
 mod node_resources_fit;
@@ -36,9 +38,11 @@ pub use coscheduling::Coscheduling;
 pub use default_binder::DefaultBinder;
 pub use default_preemption::DefaultPreemption;
 pub use dynamic_resources::DynamicResources;
+pub use gang_scheduling::GangScheduling;
 pub use image_locality::ImageLocality;
 pub use inter_pod_affinity::InterPodAffinity;
 pub use node_affinity::NodeAffinity;
+pub use node_declared_features::NodeDeclaredFeatures;
 pub use node_name::NodeName;
 pub use node_ports::NodePorts;
 pub use node_resources_fit::{NodeResourcesFit, Strategy};
@@ -165,6 +169,20 @@ pub fn all() -> Vec<NodePluginBuilder> {
             Build::From(|args| Ok(Box::new(Coscheduling::from_args(args)?))),
         ),
         builder("DefaultBinder", "the bind", &[Bind], Some(0), plain(|| Box::new(DefaultBinder))),
+        builder(
+            "NodeDeclaredFeatures",
+            "features of the kubelet that a pod needs",
+            &[PreFilter, Filter],
+            Some(0),
+            plain(|| Box::new(NodeDeclaredFeatures)),
+        ),
+        builder(
+            GangScheduling::NAME,
+            "Kubernetes' own gangs",
+            &[PreEnqueue, Permit],
+            None,
+            plain(|| Box::new(GangScheduling)),
+        ),
     ]
 }
 

@@ -5,6 +5,7 @@
 //! possible these tests say so and pass, unless `KRAFLA_E2E=required`.
 
 mod deploy;
+mod devices;
 mod evictions;
 mod faults;
 mod harness;

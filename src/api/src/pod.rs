@@ -163,6 +163,7 @@ impl Converter {
             workload: neighbours.workload,
             host_ports: constraints.ports,
             claims: claims_of(pod, names).0,
+            features: features(spec, names),
             images,
             gpu_share_milli,
             protected: may_be_evicted == Some(false),
@@ -224,6 +225,17 @@ impl Converter {
 struct Constraints {
     required: Option<Vec<NodeSelectorTerm>>,
     ports: Vec<HostPort>,
+}
+
+/// Features of the kubelet that a pod needs, by the fields that it uses: those of Kubernetes 1.36.
+fn features(spec: &core::PodSpec, names: &mut NamePool) -> Vec<Name> {
+    let containers = || spec.init_containers.iter().flatten().chain(&spec.containers);
+    let mut rules = containers().flat_map(|one| one.restart_policy_rules.iter().flatten());
+    let needed = [
+        ("RestartAllContainersOnContainerExits", rules.any(|rule| rule.action == "RestartAllContainers")),
+        ("UserNamespacesHostNetworkSupport", spec.host_network == Some(true) && spec.host_users == Some(false)),
+    ];
+    needed.into_iter().filter(|(_, needs)| *needs).map(|(name, _)| names.intern(name)).collect()
 }
 
 /// The owner that made a pod.

@@ -265,26 +265,6 @@ fn what_must_hold_and_cannot_be_read_keeps_the_pod_out() {
 }
 
 #[test]
-fn what_is_not_looked_at_is_said_once_a_template() {
-    let mut converter = Converter::new();
-    let spec = json!({
-        "resourceClaims": [{"name": "r"}],
-    });
-    let owned = |name: &str| {
-        pod(
-            json!({"name": name, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1", "controller": true}]}),
-            spec.clone(),
-        )
-    };
-    let (_, first) = read_by(&mut converter, owned("a-x"));
-    assert_eq!(first.len(), 1);
-    assert!(first[0].contains("uses resource claims,"), "{first:?}");
-    assert_eq!(read_by(&mut converter, owned("b-y")).1, [""; 0]);
-    assert_eq!(read_by(&mut converter, pod(json!({"name": "job-0"}), spec.clone())).1.len(), 1);
-    assert_eq!(read_by(&mut converter, pod(json!({"name": "job-1"}), spec.clone())).1.len(), 0);
-}
-
-#[test]
 fn a_pod_is_known_by_the_claims_and_disks_that_it_uses() {
     let volumes = json!([
         {"name": "a", "persistentVolumeClaim": {"claimName": "c"}},
@@ -476,5 +456,22 @@ fn a_pod_is_revocable_if_it_says_so_or_says_only_that_it_may_be_evicted() {
         let (read, problems) = read(pod(json!({"annotations": annotations.clone()}), json!({})));
         assert_eq!(read.expect("a pod").shape.revocable, revocable, "{annotations}");
         assert_eq!(problems.len(), n_problems, "{problems:?}");
+    }
+}
+
+#[test]
+fn a_pod_needs_the_features_that_its_fields_use() {
+    for (spec, want) in [
+        (json!({}), &[][..]),
+        (json!({"hostNetwork": true}), &[][..]),
+        (json!({"hostNetwork": true, "hostUsers": false}), &["UserNamespacesHostNetworkSupport"][..]),
+        (
+            json!({"containers": [{"name": "c", "restartPolicyRules": [{"action": "RestartAllContainers"}]}]}),
+            &["RestartAllContainersOnContainerExits"][..],
+        ),
+    ] {
+        let (read, problems) = read_by(&mut Converter::new(), pod(json!({"name": "p"}), spec.clone()));
+        assert_eq!(read.expect("a pod").shape.features, want, "{spec}");
+        assert_eq!(problems, [""; 0]);
     }
 }

@@ -57,6 +57,9 @@ pub struct PodShape {
     pub claims: Vec<ClaimSource>,
     /// Images of its containers and init containers, each with a tag.
     pub images: Vec<Name>,
+    /// Features of the kubelet that it needs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<Name>,
     /// A share of one GPU device in thousandths, 1 to 999; 0 if it asks for whole devices or none. The same amount is
     /// part of `request`.
     pub gpu_share_milli: u16,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use krafla_model::budget::{Aim, BudgetSpec, Share};
+use krafla_model::dra::{ClaimSource, PodClaim as DeviceClaim};
 use krafla_model::job::JobPhase;
 use krafla_model::labels::{NodeSelectorTerm, Selector};
 use krafla_model::pod::HostPort;
@@ -17,7 +18,7 @@ use krafla_model::{NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpe
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::sample::{select, subsequence};
 
 use super::*;
 use crate::Converter;
@@ -165,9 +166,10 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
         (option::of(vec(term(0), 0..3)), vec((1..=100, term(1)), 0..3), vec(a_toleration(), 0..3)),
         (pod_terms(), pod_terms(), vec(a_spread(), 0..2), option::of(a_workload()), name()),
         (ports, images, share, any::<bool>(), any::<bool>(), perhaps(), 0..10_000_000_i64, any::<bool>()),
-        (option::of((0..1_000_000_i64, 0..1_i64 << 50)), some_volumes()),
+        (option::of((0..1_000_000_i64, 0..1_i64 << 50)), some_volumes(), subsequence(FEATURES.to_vec(), 0..=2)),
     )
-        .prop_map(|(own, places, neighbours, rest, (scored_request, volumes))| {
+        .prop_map(|(own, places, neighbours, rest, (scored_request, volumes, features))| {
+            let features = features.into_iter().map(Name::from).collect();
             let (pod_affinity, pod_anti_affinity, spread, workload, scheduler_name) = neighbours;
             let workload = workload.filter(|_| spread.is_empty());
             // The only owner that is written is one that spreading looks at.
@@ -204,6 +206,8 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
                 preferred_affinity,
                 tolerations,
                 host_ports,
+                claims: Vec::new(),
+                features,
                 images,
                 gpu_share_milli,
                 protected,
@@ -217,14 +221,29 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
         })
 }
 
+/// Features that fields of a pod need, in the order in which they are looked for.
+const FEATURES: [&str; 2] = ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"];
+
+/// What a pod says of a claim of devices, and what has become of it.
+fn a_claim() -> impl Strategy<Value = (ClaimSource, Option<Name>)> {
+    let template = (name(), option::of(name())).prop_map(|(template, claim)| (ClaimSource::Template(template), claim));
+    prop_oneof![name().prop_map(|claim| (ClaimSource::Claim(claim.clone()), Some(claim))), template]
+}
+
 fn a_pod() -> impl Strategy<Value = PodSpec> {
     let phases = [PodPhase::Pending, PodPhase::Running, PodPhase::Succeeded, PodPhase::Failed, PodPhase::Unknown];
     (
         (name(), name(), option::of(name()), a_shape(), seconds(), any::<i32>()),
         (vec(name(), 0..3), option::of(name()), option::of(name()), select(phases.to_vec()), any::<bool>()),
         (option::of(seconds()), option::of(0..1_000_000_000_i64), option::of(seconds())),
+        btree_map(name(), a_claim(), 0..3),
     )
-        .prop_map(|(own, place, (started, attained_ms, scheduled_at))| {
+        .prop_map(|(own, place, (started, attained_ms, scheduled_at), claims)| {
+            let named = |(name, (source, claim)): (Name, (ClaimSource, Option<Name>))| {
+                let generated = matches!(source, ClaimSource::Template(_));
+                (source, DeviceClaim { name, claim, generated })
+            };
+            let claims: Vec<(ClaimSource, DeviceClaim)> = claims.into_iter().map(named).collect();
             let (uid, name, group, mut shape, created, priority) = own;
             for claim in shape.volumes.claims.iter_mut().filter(|claim| claim.ephemeral) {
                 claim.name = format!("{name}-{}", claim.name).into();
@@ -244,6 +263,7 @@ fn a_pod() -> impl Strategy<Value = PodSpec> {
                 deleting,
                 started,
                 attained_ms,
+                claims: claims.iter().map(|(_, claim)| claim.clone()).collect(),
                 scheduled_at,
             }
         })
@@ -347,6 +367,7 @@ fn a_node() -> impl Strategy<Value = NodeSpec> {
             unschedulable,
             allocatable,
             images,
+            features: vec!["Some".into()],
             gpu_devices,
         },
     )
