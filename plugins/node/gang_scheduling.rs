@@ -61,3 +61,42 @@ impl NodePlugin for GangScheduling {
         Permit::Approve
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use krafla_framework::{NodePlugin, Permit, WaitingPods};
+    use krafla_model::TaskStatus;
+    use krafla_testkit::{Scene, task_named};
+
+    use super::{GangScheduling, WAIT_MS};
+
+    #[test]
+    fn pods_of_a_gang_wait_at_the_door_until_enough_are_there() {
+        let gang = |pods| Scene::new().node("n", "8c").job("g", |job| job.min(3).pending(pods, "1c")).build();
+        for (pods, let_in) in [(2, false), (3, true)] {
+            let cluster = gang(pods);
+            let said = GangScheduling.pre_enqueue(&cluster, task_named(&cluster, "g-0"));
+            assert_eq!(said.is_ok(), let_in, "{said:?}");
+        }
+        let alone = Scene::new().node("n", "8c").job("a", |job| job.pending(1, "1c")).build();
+        assert_eq!(GangScheduling.pre_enqueue(&alone, task_named(&alone, "a-0")), Ok(()));
+    }
+
+    #[test]
+    fn pods_of_a_gang_wait_for_each_other_at_permit_and_go_together() {
+        let mut cluster = Scene::new().node("n", "8c").job("g", |job| job.min(2).pending(3, "1c")).build();
+        let node = cluster.find_node("n").expect("a node");
+        let (first, second) = (task_named(&cluster, "g-0"), task_named(&cluster, "g-1"));
+        let mut waiting = WaitingPods::default();
+        cluster.allocate(first, node).expect("there is room");
+        let said = GangScheduling.permit(&cluster, first, node, &mut waiting);
+        assert_eq!(said, Permit::Wait { timeout_ms: WAIT_MS });
+        assert_eq!(waiting.take_activated().len(), 2, "the others are to come soon");
+        let uid = cluster.task(first).uid.clone();
+        waiting.add(first, uid, cluster.now(), [(GangScheduling::NAME, WAIT_MS)].into());
+        cluster.allocate(second, node).expect("there is room");
+        assert_eq!(GangScheduling.permit(&cluster, second, node, &mut waiting), Permit::Approve);
+        let (pod, _) = waiting.take_ended(cluster.now()).expect("it is let go");
+        assert_eq!((pod.task, cluster.task(first).status()), (first, TaskStatus::Allocated));
+    }
+}
