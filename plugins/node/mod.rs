@@ -25,6 +25,8 @@ mod taint_toleration;
 mod volume_binding;
 mod volume_claims;
 mod volume_restrictions;
+#[cfg(test)]
+mod volume_scenes;
 mod volume_zone;
 
 use std::sync::Arc;

@@ -162,3 +162,98 @@ fn driver_of(plugin: &str, node: Option<&CsiNodeSpec>) -> Option<Name> {
     node?.migrated.iter().find(|taken_over| taken_over.as_str() == plugin)?;
     MIGRATED.iter().find(|(known, _)| *known == plugin).map(|(_, driver)| (*driver).into())
 }
+
+#[cfg(test)]
+mod tests {
+    use krafla_model::storage::{AttachmentSpec, CsiDriverSpec, Disk, StorageObject};
+    use krafla_testkit::Scene;
+
+    use super::super::volume_scenes::{Stored, bound, claim, limited, named, of_driver, uses, volume, waiting_class};
+    use super::*;
+    use crate::testing::{objections_one_by_one, run, run_one_by_one};
+
+    /// Claims of these names with volumes of the driver `d`.
+    fn claims(scene: Scene, names: &[&str]) -> Scene {
+        names.iter().fold(scene, |scene, name| {
+            let own = format!("v-{name}");
+            let volume = of_driver(named(volume(&own, "", 1, ""), name), "d");
+            scene.has(StorageObject::Claim(bound(claim(name, "", 1), &own))).has(StorageObject::Volume(volume))
+        })
+    }
+
+    /// A node that attaches `limit` volumes of the driver `d` and has one; and a pod with two claims.
+    fn scene(limit: i64, own: &[&str]) -> Scene {
+        claims(Scene::new().node("n", "4c"), &["a", "b", "c"])
+            .has(limited("n", "d", limit))
+            .job("r", |job| job.shape(uses(&["a"])).running(1, "1c", "n"))
+            .job("p", |job| job.shape(uses(own)).pending(1, "1c"))
+    }
+
+    const OVER: &str = "node(s) exceed max volume count";
+
+    #[test]
+    fn a_node_attaches_no_more_volumes_than_it_can() {
+        assert_eq!(run_one_by_one(&scene(3, &["b", "c"])).binds, ["p-0 -> n"]);
+        assert_eq!(objections_one_by_one(&scene(2, &["b", "c"]), "p-0"), [(OVER.to_owned(), 1)]);
+        assert_eq!(run_one_by_one(&scene(2, &["a", "b"])).binds, ["p-0 -> n"], "one volume of two pods counts once");
+        assert_eq!(run(&scene(2, &["b", "c"]), "allocate", &["predicates"]).binds, [""; 0]);
+        let off = "predicates predicate.NodeVolumeLimitsEnable=false";
+        assert_eq!(run(&scene(2, &["b", "c"]), "allocate", &[off]).binds, ["p-0 -> n"]);
+    }
+
+    #[test]
+    fn what_is_attached_counts_without_its_pod() {
+        let attached = |volume: &str| {
+            let (attacher, node) = ("d".into(), "n".into());
+            StorageObject::Attachment(AttachmentSpec { name: volume.into(), attacher, node, volume: volume.into() })
+        };
+        let left_over = claims(scene(3, &["b", "c"]), &["z"]);
+        assert_eq!(objections_one_by_one(&left_over.clone().has(attached("v-z")), "p-0"), [(OVER.to_owned(), 1)]);
+        assert_eq!(run_one_by_one(&left_over.has(attached("v-a"))).binds, ["p-0 -> n"], "its pod is counted");
+    }
+
+    #[test]
+    fn volumes_that_will_be_made_count_too() {
+        let waiting = |limit| {
+            Scene::new()
+                .node("n", "4c")
+                .has(limited("n", "d", limit))
+                .has(StorageObject::Class(waiting_class("made", "d")))
+                .has(StorageObject::Claim(claim("c1", "made", 1)))
+                .has(StorageObject::Claim(claim("c2", "made", 1)))
+                .job("p", |job| job.shape(uses(&["c1"])).pending(1, "1c"))
+                .job("q", |job| job.shape(uses(&["c2"])).pending(1, "1c"))
+        };
+        assert_eq!(run_one_by_one(&waiting(2)).binds, ["p-0 -> n", "q-0 -> n"]);
+        assert_eq!(run_one_by_one(&waiting(1)).binds, ["p-0 -> n"], "the first is counted in memory");
+    }
+
+    #[test]
+    fn a_driver_that_took_a_plugin_over_counts_its_disks() {
+        let scene = |migrated: &[&str]| {
+            let drivers = vec![("ebs.csi.aws.com".into(), Some(0))];
+            let migrated = migrated.iter().map(|plugin| (*plugin).into()).collect();
+            Scene::new()
+                .node("n", "4c")
+                .has(StorageObject::Node(CsiNodeSpec { name: "n".into(), drivers, migrated }))
+                .job("p", |job| {
+                    let disk = Disk::AwsElasticBlockStore { id: "vol".into() };
+                    job.shape(|shape| shape.volumes.disks.push(disk)).pending(1, "1c")
+                })
+        };
+        assert_eq!(run_one_by_one(&scene(&[])).binds, ["p-0 -> n"]);
+        let over = scene(&["kubernetes.io/aws-ebs"]);
+        assert_eq!(objections_one_by_one(&over, "p-0"), [(OVER.to_owned(), 1)]);
+    }
+
+    #[test]
+    fn a_driver_may_have_to_be_on_the_node() {
+        let needed = CsiDriverSpec { name: "d".into(), storage_capacity: false, needed_on_node: true };
+        let scene = claims(Scene::new().node("n", "4c"), &["a"])
+            .has(StorageObject::Driver(needed))
+            .job("p", |job| job.shape(uses(&["a"])).pending(1, "1c"));
+        let why = "d CSI driver is not installed on the node".to_owned();
+        assert_eq!(objections_one_by_one(&scene, "p-0"), [(why, 1)]);
+        assert_eq!(run_one_by_one(&scene.has(limited("n", "d", 1))).binds, ["p-0 -> n"]);
+    }
+}

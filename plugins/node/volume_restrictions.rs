@@ -95,3 +95,62 @@ fn in_use(cluster: &ClusterState, task: TaskId, when: Room) -> bool {
         .filter(|claim| for_one_pod(claim))
         .any(|claim| cluster.users_of(&claim.namespace, &claim.name).any(|other| counts(cluster, task, other, when)))
 }
+
+#[cfg(test)]
+mod tests {
+    use krafla_model::storage::{ClaimSpec, Disk, StorageObject};
+    use krafla_model::{PodSpec, TaskStatus};
+    use krafla_testkit::{JobScene, Scene, task_named};
+
+    use super::super::volume_scenes::{Stored, bound, claim, named, uses, volume};
+    use super::*;
+    use crate::testing::{objections_one_by_one, run, run_one_by_one};
+
+    fn with_disk(disk: Disk) -> impl Fn(JobScene) -> JobScene {
+        move |job| job.shape(|shape| shape.volumes.disks.push(disk.clone()))
+    }
+
+    #[test]
+    fn a_disk_is_on_one_node_once() {
+        let disk = |read_only| Disk::GcePersistentDisk { name: "d".into(), read_only };
+        let scene = |own: bool| {
+            let (one, other) = (with_disk(disk(true)), with_disk(disk(own)));
+            Scene::new()
+                .node("n", "4c")
+                .job("a", |job| one(job).running(1, "1c", "n"))
+                .job("p", |job| other(job).pending(1, "1c"))
+        };
+        assert_eq!(objections_one_by_one(&scene(false), "p-0"), [("node(s) had no available disk".to_owned(), 1)]);
+        assert_eq!(run_one_by_one(&scene(true)).binds, ["p-0 -> n"]);
+        assert_eq!(run_one_by_one(&scene(false).node("m", "4c")).binds, ["p-0 -> m"]);
+    }
+
+    /// A claim for one pod, which `a-0` on node `n` has.
+    fn exclusive(priority: i32) -> Scene {
+        let claim = ClaimSpec { access_modes: AccessModes::READ_WRITE_ONCE_POD, ..claim("c", "", 1) };
+        Scene::new()
+            .node("m", "4c")
+            .node("n", "4c")
+            .has(StorageObject::Claim(bound(claim, "v")))
+            .has(StorageObject::Volume(named(volume("v", "", 1, ""), "c")))
+            .job("a", |job| job.shape(uses(&["c"])).running(1, "1c", "n"))
+            .job("p", |job| {
+                job.shape(uses(&["c"])).pending(1, "1c").each(move |pod: &mut PodSpec| pod.priority = priority)
+            })
+    }
+
+    #[test]
+    fn a_claim_for_one_pod_has_one_pod() {
+        let why = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
+        assert_eq!(objections_one_by_one(&exclusive(1), "p-0"), [(why.to_owned(), 2)]);
+        assert_eq!(run(&exclusive(1), "allocate", &["predicates"]).binds, [""; 0], "in a session too");
+    }
+
+    #[test]
+    fn whoever_is_more_important_takes_it() {
+        let outcome = run_one_by_one(&exclusive(100));
+        assert_eq!(outcome.evictions, ["a-0"]);
+        let waits = outcome.cluster.task(task_named(&outcome.cluster, "p-0"));
+        assert_eq!((waits.status(), waits.nominated.as_deref()), (TaskStatus::Pending, Some("n")));
+    }
+}

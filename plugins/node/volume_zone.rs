@@ -111,3 +111,45 @@ fn zones_of(volume: &VolumeSpec) -> impl Iterator<Item = (usize, Vec<Name>)> {
         values.iter().all(|zone: &Name| !zone.is_empty()).then_some((label, values))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use krafla_model::storage::StorageObject;
+    use krafla_testkit::Scene;
+
+    use super::super::volume_scenes::{Stored, bound, claim, named, uses, volume};
+    use super::*;
+    use crate::testing::{objections_one_by_one, run, run_one_by_one};
+
+    /// A pod whose volume has this label, and a node in zone `a`, one in zone `b` and one that says nothing of zones.
+    fn scene(key: &str, value: &str) -> Scene {
+        let mut volume = named(volume("v", "", 1, ""), "c");
+        volume.labels.set(key.into(), value.into());
+        Scene::new()
+            .labelled_node("in-a", "4c", ZONE, "a")
+            .labelled_node("in-b", "4c", ZONE, "b")
+            .has(StorageObject::Claim(bound(claim("c", "", 1), "v")))
+            .has(StorageObject::Volume(volume))
+            .job("p", |job| job.shape(uses(&["c"])).pending(1, "1c"))
+    }
+
+    #[test]
+    fn a_volume_is_used_in_its_zone() {
+        let old = LABELS[0].0;
+        for (key, value, node) in
+            [(ZONE, "b", "in-b"), (old, "b", "in-b"), (ZONE, "b__c", "in-b"), (ZONE, "b__", "in-a")]
+        {
+            assert_eq!(run_one_by_one(&scene(key, value)).binds, [format!("p-0 -> {node}")], "{key} {value}");
+        }
+        let nowhere = scene(ZONE, "c");
+        assert_eq!(objections_one_by_one(&nowhere, "p-0"), [("node(s) had no available volume zone".to_owned(), 2)]);
+        assert_eq!(run(&nowhere, "allocate", &["predicates"]).binds, [""; 0]);
+        assert_eq!(run_one_by_one(&nowhere.node("plain", "4c")).binds, ["p-0 -> plain"], "it says nothing of zones");
+        let off = "predicates predicate.VolumeZoneEnable=false";
+        assert_eq!(run(&nowhere_of_regions(), "allocate", &[off]).binds, ["p-0 -> in-a"]);
+    }
+
+    fn nowhere_of_regions() -> Scene {
+        scene(REGION, "far")
+    }
+}

@@ -12,7 +12,7 @@ use krafla_framework::conf::kube::args::VolumeBindingArgs;
 use krafla_framework::effect::ClaimsToBind;
 use krafla_framework::registry::ArgumentProblem;
 use krafla_framework::{CycleState, NodePlugin, PreFilter, Room, Scope, Value, Verdict, Why};
-use krafla_model::cluster_event::{ActionType, ClusterEvent, EventResource};
+use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
 use krafla_model::storage::ClaimChoice;
 use krafla_model::{ClusterState, NodeId, TaskId};
 
@@ -80,11 +80,16 @@ impl NodePlugin for VolumeBinding {
             (EventResource::Node, OTHER_LABELS),
             (EventResource::CsiDriver, ActionType::UPDATE),
             (EventResource::CsiStorageCapacity, CHANGED),
+            // Not in kube-scheduler: what was chosen for a pod that is not bound after all is free again.
+            (EventResource::Pod, ActionType::DELETE),
         ])
     }
 
     fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
-        concerns(cluster, task, event)
+        match &event.about {
+            About::Pod { shape, .. } => !shape.volumes.claims.is_empty(),
+            _ => concerns(cluster, task, event),
+        }
     }
 
     fn choose(&self, cluster: &ClusterState, task: TaskId, node: NodeId) -> Result<Vec<ClaimChoice>, Why> {

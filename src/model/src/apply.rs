@@ -96,6 +96,7 @@ impl ClusterState {
     /// A bind was refused; the task may be tried again from `retry_at` on.
     pub fn bind_refused(&mut self, task: TaskId, retry_at: Time) {
         if self.tasks[task].status == TaskStatus::Binding {
+            self.note_left_node(task);
             self.relocate(task, Place::without_node(TaskStatus::Pending));
             let task = &mut self.tasks[task];
             task.refusals = task.refusals.saturating_add(1);

@@ -166,12 +166,21 @@ impl ClusterState {
 
     /// Notes what happened to a pod.
     pub(crate) fn note_pod(&mut self, task: TaskId, action: ActionType) {
+        self.note_pod_as(task, action, action != ActionType::DELETE);
+    }
+
+    /// Notes that a pod is not bound to its node after all: for others it is as if it were gone.
+    pub(crate) fn note_left_node(&mut self, task: TaskId) {
+        self.note_pod_as(task, ActionType::DELETE, true);
+    }
+
+    fn note_pod_as(&mut self, task: TaskId, action: ActionType, lives: bool) {
         self.note(|state| {
             let pod = &state.tasks[task];
             let about = About::Pod {
                 uid: pod.uid.clone(),
                 shape: Arc::clone(&state.shapes.get(pod.shape).spec),
-                task: (action != ActionType::DELETE).then_some(task),
+                task: lives.then_some(task),
                 node: pod.node,
                 nominated: pod.nominated.is_some(),
             };

@@ -123,9 +123,8 @@ fn a_workload() -> impl Strategy<Value = Workload> {
 }
 
 fn a_disk() -> impl Strategy<Value = Disk> {
+    const PLUGINS: [&str; 5] = ["azure-disk", "azure-file", "cinder", "portworx-volume", "vsphere-volume"];
     let monitors = btree_set(name(), 1..3).prop_map(|monitors| monitors.into_iter().collect::<Vec<_>>());
-    const PLUGINS: [&str; 5] =
-        ["azure-disk", "azure-file", "cinder", "portworx-volume", "vsphere-volume"];
     let plugin = select(&PLUGINS[..]).prop_map(|plugin| Name::from(format!("kubernetes.io/{plugin}")));
     prop_oneof![
         (name(), any::<bool>()).prop_map(|(name, read_only)| Disk::GcePersistentDisk { name, read_only }),
