@@ -6,8 +6,8 @@ use krafla_framework::{ArgumentInfo, PluginEntry, PluginInfo, Point};
 use krafla_framework::{NodePlugin, ProfileEntry};
 
 use crate::node::{
-    DynamicResources, InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeUnschedulable, NodeVolumeLimits, PodTopologySpread,
-    TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone, WEIGHT,
+    DynamicResources, InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeUnschedulable, NodeVolumeLimits,
+    PodTopologySpread, TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone, WEIGHT,
 };
 
 /// Name, arguments and points.
@@ -33,12 +33,7 @@ pub const INFO: PluginInfo = PluginInfo {
         ArgumentInfo::new("volumebinding.weight", WEIGHT, "1", "weight of the score of volumes"),
         ArgumentInfo::new(BIND_TIMEOUT, COUNT, "600", "longest wait for volumes, in seconds"),
         ArgumentInfo::new("volumebinding.shape", Any, "", "list of {utilization, score}"),
-        ArgumentInfo::new(
-            DEVICE_SEARCH,
-            COUNT,
-            "10",
-            "longest search for devices on one node, in seconds",
-        ),
+        ArgumentInfo::new(DEVICE_SEARCH, COUNT, "10", "longest search for devices on one node, in seconds"),
     ],
     points: &[Point::Predicate, Point::NodeOrder],
 };

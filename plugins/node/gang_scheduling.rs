@@ -37,10 +37,8 @@ impl NodePlugin for GangScheduling {
     }
 
     fn events(&self) -> Option<&'static [(EventResource, ActionType)]> {
-        const EVENTS: [(EventResource, ActionType); 2] = [
-            (EventResource::Pod, ActionType::ADD),
-            (EventResource::PodGroup, ActionType::ADD.and(ActionType::UPDATE)),
-        ];
+        const EVENTS: [(EventResource, ActionType); 2] =
+            [(EventResource::Pod, ActionType::ADD), (EventResource::PodGroup, ActionType::ADD.and(ActionType::UPDATE))];
         Some(&EVENTS)
     }
 

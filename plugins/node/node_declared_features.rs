@@ -34,10 +34,8 @@ impl NodePlugin for NodeDeclaredFeatures {
     }
 
     fn events(&self) -> Option<&'static [(EventResource, ActionType)]> {
-        const EVENTS: [(EventResource, ActionType); 2] = [
-            (EventResource::Node, ActionType::ADD.and(ActionType::UPDATE)),
-            (EventResource::Pod, ActionType::UPDATE),
-        ];
+        const EVENTS: [(EventResource, ActionType); 2] =
+            [(EventResource::Node, ActionType::ADD.and(ActionType::UPDATE)), (EventResource::Pod, ActionType::UPDATE)];
         Some(&EVENTS)
     }
 }

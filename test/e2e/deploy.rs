@@ -47,7 +47,9 @@ async fn every_object_is_accepted_and_the_role_is_enough() {
         member["metadata"]["labels"] = json!({ "group": "other", "scheduling.x-k8s.io/pod-group": "other" });
         stage.create(&member).await;
     }
-    for (group, n) in [("alone", 1), ("gang", 3), ("web", 2), ("other", 2)] {
+    crate::devices::offer(&stage, "n0").await;
+    stage.create(&crate::devices::claimant("claims", "c1", "volcano")).await;
+    for (group, n) in [("alone", 1), ("gang", 3), ("web", 2), ("other", 2), ("claims", 1)] {
         stage.until_bound(&format!("group={group}"), n).await;
     }
 

@@ -7,12 +7,19 @@ use crate::harness::{Krafla, Stage, pod};
 
 const RESOURCE: &str = "resource.k8s.io/v1";
 
-/// A node with one device, a class that has configuration for its driver, and two claims for one device each.
 async fn stage(flags: &[&str]) -> Option<(Stage, Krafla)> {
     let stage = Stage::new().await?;
     stage.nodes(2, "4", "8Gi").await;
+    offer(&stage, "n1").await;
+    let krafla = stage.krafla_with(stage.control_plane.kubeconfig(), flags);
+    Some((stage, krafla))
+}
+
+/// A device on a node, a class that has configuration for its driver, and two claims, `c1` and `c2`, for one device each.
+pub(crate) async fn offer(stage: &Stage, node: &str) {
     let selector = json!({ "cel": { "expression": "device.driver == 'gpu.example.com'" } });
-    let opaque = json!({ "driver": "gpu.example.com", "parameters": { "apiVersion": "gpu.example.com/v1", "kind": "Any" } });
+    let opaque =
+        json!({ "driver": "gpu.example.com", "parameters": { "apiVersion": "gpu.example.com/v1", "kind": "Any" } });
     stage
         .create(&json!({
             "apiVersion": RESOURCE, "kind": "DeviceClass", "metadata": { "name": "gpu" },
@@ -21,10 +28,10 @@ async fn stage(flags: &[&str]) -> Option<(Stage, Krafla)> {
         .await;
     stage
         .create(&json!({
-            "apiVersion": RESOURCE, "kind": "ResourceSlice", "metadata": { "name": "n1-gpu" },
+            "apiVersion": RESOURCE, "kind": "ResourceSlice", "metadata": { "name": format!("{node}-gpu") },
             "spec": {
-                "driver": "gpu.example.com", "nodeName": "n1",
-                "pool": { "name": "n1", "generation": 1, "resourceSliceCount": 1 },
+                "driver": "gpu.example.com", "nodeName": node,
+                "pool": { "name": node, "generation": 1, "resourceSliceCount": 1 },
                 "devices": [{ "name": "gpu-0", "attributes": { "model": { "string": "A100" } } }],
             },
         }))
@@ -39,11 +46,10 @@ async fn stage(flags: &[&str]) -> Option<(Stage, Krafla)> {
             }))
             .await;
     }
-    let krafla = stage.krafla_with(stage.control_plane.kubeconfig(), flags);
-    Some((stage, krafla))
 }
 
-fn claimant(name: &str, claim: &str, scheduler: &str) -> Value {
+/// A pod with one of those claims.
+pub(crate) fn claimant(name: &str, claim: &str, scheduler: &str) -> Value {
     let mut pod = pod(name, None, "100m");
     pod["spec"]["schedulerName"] = json!(scheduler);
     pod["spec"]["resourceClaims"] = json!([{ "name": "gpu", "resourceClaimName": claim }]);

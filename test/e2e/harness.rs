@@ -127,7 +127,9 @@ impl Stage {
     pub(crate) fn api(&self, api_version: &str, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        let cluster_wide = ["Queue", "Node", "PriorityClass", "Namespace", "HyperNode", "ClusterRole", "DeviceClass", "ResourceSlice"].contains(&kind);
+        let cluster_wide =
+            ["Queue", "Node", "PriorityClass", "Namespace", "HyperNode", "ClusterRole", "DeviceClass", "ResourceSlice"]
+                .contains(&kind);
         if cluster_wide {
             return Api::all_with(self.client.clone(), &resource);
         }

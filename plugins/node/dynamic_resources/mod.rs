@@ -116,9 +116,9 @@ impl NodePlugin for DynamicResources {
     fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {
         match self.plan(cluster, task, node) {
             Plan::Fits { .. } => Verdict::Fits,
-            Plan::Blocked(Obstacle::TooManySteps(steps)) => {
-                Verdict::Error(told(format!("the search for devices was given up after {steps} of them had been tried")))
-            }
+            Plan::Blocked(Obstacle::TooManySteps(steps)) => Verdict::Error(told(format!(
+                "the search for devices was given up after {steps} of them had been tried"
+            ))),
             Plan::Blocked(obstacle) => Verdict::Unresolvable(told(words(&obstacle))),
         }
     }
@@ -227,7 +227,9 @@ fn words(obstacle: &Obstacle) -> String {
             )
         }
         Obstacle::NoCombination { claim } => {
-            format!("cannot allocate all claims: no devices satisfy all requests and constraints of claim {claim} at once")
+            format!(
+                "cannot allocate all claims: no devices satisfy all requests and constraints of claim {claim} at once"
+            )
         }
         Obstacle::Failed(why) => format!("cannot allocate all claims: {why}"),
         Obstacle::TooManySteps(steps) => format!("cannot allocate all claims: {steps} devices were tried in vain"),

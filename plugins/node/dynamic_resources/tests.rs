@@ -93,12 +93,15 @@ fn why_a_claim_is_not_served() {
     let one = |claims: Vec<Alternative>| said(scene().event(told(claim("c", claims))));
     let short = "cannot allocate all claims: request g of claim c asks for 1 device(s), 0 of 0 that match are free";
     assert_eq!(one(vec![alternative("", "false")]), [(short.to_owned(), 2)]);
-    assert_eq!(said(scene()), [("resourceclaim \"c\" not found".to_owned(), 2)]);
+    assert_eq!(said(scene()), [("claim 1 of 1: resourceclaim \"c\" not found".to_owned(), 2)]);
     let missing = Alternative { class: "nic".into(), ..alternative("", "") };
     let why = "request g of claim c: device class nic does not exist";
     assert_eq!(one(vec![missing]), [(why.to_owned(), 2)]);
     let unreadable = one(vec![alternative("", "device.")]);
-    assert!(unreadable[0].0.starts_with("claim c: expression 0 of request g cannot be read: at byte 7"), "{unreadable:?}");
+    assert!(
+        unreadable[0].0.starts_with("claim c: expression 0 of request g cannot be read: at byte 7"),
+        "{unreadable:?}"
+    );
     let failed = one(vec![alternative("", "device.attributes['x'].y == 1")]);
     assert!(failed.iter().any(|(why, _)| why.contains("no such key: y")), "{failed:?}");
     let many = ResourceClaimSpec {
@@ -289,7 +292,10 @@ fn whoever_comes_between_is_not_overwritten() {
     assert_eq!(server.object("resourceclaims/c")["status"], given("d0"), "others go on using it");
     for (status, part) in [
         (given("d1"), "has been given other devices meanwhile"),
-        (json!({ "allocation": given("d0")["allocation"], "reservedFor": vec![json!({ "uid": "x" }); 256] }), "used by 256"),
+        (
+            json!({ "allocation": given("d0")["allocation"], "reservedFor": vec![json!({ "uid": "x" }); 256] }),
+            "used by 256",
+        ),
     ] {
         let server = Server::with(choice(), &[class(), written(status.clone())]);
         let why = now(ClaimWriter.pre_bind(&server, &pod(), "b")).expect_err("it is refused");

@@ -67,7 +67,9 @@ impl Converter {
             Object::PriorityClass(class) => event(self.priority_class(class), Event::PriorityClass),
             Object::ResourceQuota(quota) => event(self.quota(quota), Event::Quota),
             Object::DisruptionBudget(budget) => event(self.budget(budget), Event::Budget),
-            Object::ResourceClaim(claim) => event(self.resource_claim(claim), |claim| Event::ResourceClaim(Box::new(claim))),
+            Object::ResourceClaim(claim) => {
+                event(self.resource_claim(claim), |claim| Event::ResourceClaim(Box::new(claim)))
+            }
             Object::DeviceClass(class) => event(self.device_class(class), Event::DeviceClass),
             Object::ResourceSlice(slice) => event(self.resource_slice(slice), Event::ResourceSlice),
             Object::Namespace(namespace) => event(self.namespace(namespace), Event::Namespace),

@@ -102,7 +102,11 @@ impl Converter {
         (read, report.into_problems())
     }
 
-    fn read_device_claim(&mut self, claim: &resource::ResourceClaim, report: &mut Report<'_>) -> Option<ResourceClaimSpec> {
+    fn read_device_claim(
+        &mut self,
+        claim: &resource::ResourceClaim,
+        report: &mut Report<'_>,
+    ) -> Option<ResourceClaimSpec> {
         let identity = self.identity(&claim.metadata, report)?;
         let names = &mut self.names;
         let mut unreadable = None;
@@ -158,7 +162,9 @@ pub(crate) fn claims_of(pod: &core::Pod, names: &mut NamePool) -> (Vec<ClaimSour
     let made = pod.status.iter().flat_map(|status| status.resource_claim_statuses.iter().flatten());
     let sources = all().filter_map(|one| {
         let direct = one.resource_claim_name.as_deref().map(|name| ClaimSource::Claim(names.intern(name)));
-        direct.or_else(|| one.resource_claim_template_name.as_deref().map(|name| ClaimSource::Template(names.intern(name))))
+        direct.or_else(|| {
+            one.resource_claim_template_name.as_deref().map(|name| ClaimSource::Template(names.intern(name)))
+        })
     });
     let sources = sources.collect();
     let claims = all().filter_map(|one| {
@@ -168,7 +174,9 @@ pub(crate) fn claims_of(pod: &core::Pod, names: &mut NamePool) -> (Vec<ClaimSour
         }
         match made.clone().find(|status| status.name == one.name) {
             // The controller found that none is needed.
-            Some(status) => Some(PodClaim { name, claim: Some(status.resource_claim_name.as_deref()?.into()), generated: true }),
+            Some(status) => {
+                Some(PodClaim { name, claim: Some(status.resource_claim_name.as_deref()?.into()), generated: true })
+            }
             None => Some(PodClaim { name, claim: None, generated: true }),
         }
     });
@@ -265,7 +273,8 @@ fn read_capacity(capacity: &resource::DeviceCapacity) -> Result<Capacity, String
     let mut values: Vec<Quantity> = values.collect::<Result<_, _>>()?;
     values.sort_unstable();
     let range = policy.and_then(|policy| policy.valid_range.as_ref());
-    let range = range.map(|range| Ok::<_, String>((quantity(&range.min)?, some(range.max.as_ref())?, some(range.step.as_ref())?)));
+    let range = range
+        .map(|range| Ok::<_, String>((quantity(&range.min)?, some(range.max.as_ref())?, some(range.step.as_ref())?)));
     Ok(Capacity {
         value: quantity(&capacity.value)?,
         default: some(policy.and_then(|policy| policy.default.as_ref()))?,

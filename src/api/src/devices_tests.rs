@@ -36,9 +36,10 @@ fn a_slice_has_devices_with_all_that_allocation_depends_on() {
             ],
         },
     })));
-    assert_eq!(said(problems), [
-        "resourceslice s: device gpu-2: capacity memory: `much` is no quantity; the device is left out"
-    ]);
+    assert_eq!(
+        said(problems),
+        ["resourceslice s: device gpu-2: capacity memory: `much` is no quantity; the device is left out"]
+    );
     let slice = slice.expect("a slice");
     assert_eq!((&*slice.driver, &*slice.pool, slice.generation, slice.slices), ("gpu.example.com", "n0", 3, 2));
     let [first, second] = &slice.devices[..] else { panic!("{:?}", slice.devices) };
@@ -52,7 +53,8 @@ fn a_slice_has_devices_with_all_that_allocation_depends_on() {
 
 #[test]
 fn each_device_may_have_nodes_of_its_own() {
-    let term = json!({"nodeSelectorTerms": [{"matchExpressions": [{"key": "rack", "operator": "In", "values": ["r1"]}]}]});
+    let term =
+        json!({"nodeSelectorTerms": [{"matchExpressions": [{"key": "rack", "operator": "In", "values": ["r1"]}]}]});
     let (slice, problems) = Converter::new().resource_slice(&read(json!({
         "metadata": {"name": "s"},
         "spec": {
@@ -100,10 +102,10 @@ fn a_claim_has_requests_alternatives_and_what_it_was_given() {
     let [one, all, either] = &claim.requests[..] else { panic!("{:?}", claim.requests) };
     assert_eq!((one.alternatives[0].count, all.alternatives[0].count), (Some(1), None));
     assert!(all.alternatives[0].admin_access && one.alternatives[0].tolerations.len() == 1);
-    assert_eq!(either.alternatives.iter().map(|one| (&*one.name, one.count)).collect::<Vec<_>>(), [
-        ("big", Some(1)),
-        ("small", Some(2))
-    ]);
+    assert_eq!(
+        either.alternatives.iter().map(|one| (&*one.name, one.count)).collect::<Vec<_>>(),
+        [("big", Some(1)), ("small", Some(2))]
+    );
     let allocation = claim.allocation.expect("it was given something");
     assert_eq!(&*allocation.devices[0].request, "either/small");
 }
@@ -112,7 +114,10 @@ fn a_claim_has_requests_alternatives_and_what_it_was_given() {
 fn what_a_claim_asks_for_and_cannot_be_read_makes_pods_wait() {
     for (request, part) in [
         (json!({"name": "r"}), "neither `exactly` nor `firstAvailable`"),
-        (json!({"name": "r", "exactly": {"deviceClassName": "c", "allocationMode": "Some"}}), "allocationMode is `Some`"),
+        (
+            json!({"name": "r", "exactly": {"deviceClassName": "c", "allocationMode": "Some"}}),
+            "allocationMode is `Some`",
+        ),
         (json!({"name": "r", "exactly": {"deviceClassName": "c", "count": -1}}), "the count is -1"),
     ] {
         let (claim, problems) = Converter::new().resource_claim(&read(json!({

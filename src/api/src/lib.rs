@@ -10,8 +10,8 @@
 
 mod budget;
 mod converter;
-mod devices;
 pub mod crds;
+mod devices;
 mod duration;
 mod fault;
 mod group;

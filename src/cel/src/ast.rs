@@ -45,12 +45,27 @@ pub(crate) enum Node {
     Literal(Value),
     Variable(Arc<str>),
     /// `a.b`, or `a.?b`.
-    Field { of: Box<Expr>, name: Arc<str>, optional: bool },
+    Field {
+        of: Box<Expr>,
+        name: Arc<str>,
+        optional: bool,
+    },
     /// `has(a.b)`.
-    Has { of: Box<Expr>, name: Arc<str> },
+    Has {
+        of: Box<Expr>,
+        name: Arc<str>,
+    },
     /// `a[b]`, or `a[?b]`.
-    Index { of: Box<Expr>, by: Box<Expr>, optional: bool },
-    Call { target: Option<Box<Expr>>, function: Arc<str>, arguments: Vec<Expr> },
+    Index {
+        of: Box<Expr>,
+        by: Box<Expr>,
+        optional: bool,
+    },
+    Call {
+        target: Option<Box<Expr>>,
+        function: Arc<str>,
+        arguments: Vec<Expr>,
+    },
     List(Vec<Expr>),
     Map(Vec<(Expr, Expr)>),
     Not(Box<Expr>),
@@ -60,9 +75,18 @@ pub(crate) enum Node {
     And(Vec<Expr>),
     Or(Vec<Expr>),
     Condition(Box<(Expr, Expr, Expr)>),
-    Fold { fold: Fold, over: Box<Expr>, variable: Arc<str>, test: Option<Box<Expr>>, make: Option<Box<Expr>> },
+    Fold {
+        fold: Fold,
+        over: Box<Expr>,
+        variable: Arc<str>,
+        test: Option<Box<Expr>>,
+        make: Option<Box<Expr>>,
+    },
     /// `cel.bind(variable, value, within)`.
-    Bind { variable: Arc<str>, parts: Box<(Expr, Expr)> },
+    Bind {
+        variable: Arc<str>,
+        parts: Box<(Expr, Expr)>,
+    },
 }
 
 impl Expr {

@@ -27,9 +27,10 @@ pub(crate) struct Run {
 impl Run {
     /// Takes steps from the budget.
     pub(crate) fn spend(&mut self, cost: u64) -> Result<(), CelError> {
-        self.left = self.left.checked_sub(cost).ok_or_else(|| {
-            CelError::new(format!("it takes more than {MAX_COST} steps; write a simpler expression"))
-        })?;
+        self.left = self
+            .left
+            .checked_sub(cost)
+            .ok_or_else(|| CelError::new(format!("it takes more than {MAX_COST} steps; write a simpler expression")))?;
         Ok(())
     }
 
@@ -200,7 +201,9 @@ impl Run {
                 _ => Err(none()),
             },
             Op::Add => match (left, right) {
-                (Value::Text(a), Value::Text(b)) => self.grown(a.len() + b.len(), || Value::Text(format!("{a}{b}").into())),
+                (Value::Text(a), Value::Text(b)) => {
+                    self.grown(a.len() + b.len(), || Value::Text(format!("{a}{b}").into()))
+                }
                 (Value::List(a), Value::List(b)) => {
                     self.grown(a.len() + b.len(), || Value::List(a.iter().chain(&**b).cloned().collect()))
                 }

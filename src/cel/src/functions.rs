@@ -99,7 +99,11 @@ fn global(function: &str, arguments: &[Value]) -> Option<Answer> {
     })
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "conversions are asked for, and bounded")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "conversions are asked for, and bounded"
+)]
 fn convert(function: &str, value: &Value) -> Option<Answer> {
     let wrong = || CelError::new(format!("{function}() cannot read it"));
     Some(match (function, value) {
@@ -215,13 +219,13 @@ fn on_text(run: &mut Run, text: &Arc<str>, function: &str, arguments: &[Value]) 
             }
             made(text.replace(&**from, to))
         }
-        ("split", [Value::Text(by)]) if !by.is_empty() => {
-            Ok(Value::List(text.split(&**by).map(Value::text).collect()))
+        ("split", [Value::Text(by)]) if !by.is_empty() => Ok(Value::List(text.split(&**by).map(Value::text).collect())),
+        ("split", [Value::Text(by), Value::Int(most)]) if !by.is_empty() => {
+            Ok(Value::List(match usize::try_from(*most) {
+                Ok(most) => text.splitn(most, &**by).map(Value::text).collect(),
+                Err(_) => text.split(&**by).map(Value::text).collect(),
+            }))
         }
-        ("split", [Value::Text(by), Value::Int(most)]) if !by.is_empty() => Ok(Value::List(match usize::try_from(*most) {
-            Ok(most) => text.splitn(most, &**by).map(Value::text).collect(),
-            Err(_) => text.split(&**by).map(Value::text).collect(),
-        })),
         _ => return None,
     })
 }

@@ -91,7 +91,9 @@ fn number(rest: &str) -> Result<(Token, usize), String> {
     }
     match text.parse::<u64>() {
         Ok(value) if value == i64::MAX as u64 + 1 => Ok((Token::IntMin, end)),
-        Ok(value) => i64::try_from(value).map(|value| (Token::Int(value), end)).map_err(|_| format!("`{text}` is too large")),
+        Ok(value) => {
+            i64::try_from(value).map(|value| (Token::Int(value), end)).map_err(|_| format!("`{text}` is too large"))
+        }
         Err(_) => Err(format!("`{text}` is too large")),
     }
 }

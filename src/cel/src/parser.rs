@@ -12,8 +12,24 @@ const MAX_NESTING: u32 = 60;
 
 /// Words that name nothing.
 const RESERVED: [&str; 18] = [
-    "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package",
-    "namespace", "return", "var", "void", "while", "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+    "in",
 ];
 
 pub(crate) fn parse(text: &str) -> Result<Expr, CelError> {
@@ -33,14 +49,7 @@ struct Parser {
 
 /// Operators of two sides, by how strongly they bind.
 const LEVELS: [&[(&str, Op)]; 3] = [
-    &[
-        ("<", Op::Lt),
-        ("<=", Op::Le),
-        (">", Op::Gt),
-        (">=", Op::Ge),
-        ("==", Op::Eq),
-        ("!=", Op::Ne),
-    ],
+    &[("<", Op::Lt), ("<=", Op::Le), (">", Op::Gt), (">=", Op::Ge), ("==", Op::Eq), ("!=", Op::Ne)],
     &[("+", Op::Add), ("-", Op::Sub)],
     &[("*", Op::Mul), ("/", Op::Div), ("%", Op::Rem)],
 ];
@@ -86,7 +95,8 @@ impl Parser {
         if self.nesting > MAX_NESTING {
             return Err(CelError::new(format!("it nests deeper than {MAX_NESTING} brackets")));
         }
-        let condition = self.chain("||", Node::Or, |parser| parser.chain("&&", Node::And, |parser| parser.binary(0)))?;
+        let condition =
+            self.chain("||", Node::Or, |parser| parser.chain("&&", Node::And, |parser| parser.binary(0)))?;
         let expr = if self.takes("?") {
             let yes = self.chain("||", Node::Or, |parser| parser.chain("&&", Node::And, |parser| parser.binary(0)))?;
             self.expect(":")?;
@@ -264,8 +274,9 @@ impl Parser {
         let mut arguments = self.list(")")?;
         let is = |wanted: &str| matches!(&target.node, Node::Variable(name) if &**name == wanted);
         if is("cel") && &*name == "bind" {
-            let [variable, value, within]: [Expr; 3] =
-                arguments.try_into().map_err(|_| CelError::new("cel.bind() takes a name, a value and an expression"))?;
+            let [variable, value, within]: [Expr; 3] = arguments
+                .try_into()
+                .map_err(|_| CelError::new("cel.bind() takes a name, a value and an expression"))?;
             let variable = variable_of(&variable)?;
             return Expr::new(Node::Bind { variable, parts: Box::new((value, within)) });
         }

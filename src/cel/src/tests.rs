@@ -14,7 +14,8 @@ fn device() -> Value {
         ],
         false,
     );
-    let memory = Value::map([(Arc::from("memory"), Value::Quantity(Quantity::parse("40Gi").expect("a quantity")))], false);
+    let memory =
+        Value::map([(Arc::from("memory"), Value::Quantity(Quantity::parse("40Gi").expect("a quantity")))], false);
     Value::map(
         [
             (Arc::from("driver"), Value::text("gpu.example.com")),
@@ -124,7 +125,9 @@ fn cost_and_nesting_are_bounded() {
 
 #[test]
 fn quantities_are_exact_and_print_back() {
-    for (text, shown) in [("40Gi", "40Gi"), ("1.5", "1500m"), ("0", "0"), ("1e3", "1000"), ("2048", "2Ki"), ("1n", "1n")] {
+    for (text, shown) in
+        [("40Gi", "40Gi"), ("1.5", "1500m"), ("0", "0"), ("1e3", "1000"), ("2048", "2Ki"), ("1n", "1n")]
+    {
         assert_eq!(Quantity::parse(text).expect(text).to_string(), shown, "{text}");
     }
     assert!(["", ".", "1.2.3", "Gi", "1e99", "1 Gi"].iter().all(|text| Quantity::parse(text).is_none()));

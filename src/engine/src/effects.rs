@@ -199,11 +199,9 @@ pub(crate) fn carry_out(
                     });
                 }
             }
-            Decision::Deallocate { namespace, name, uid } => effects.push(Effect::Deallocate {
-                namespace: namespace.clone(),
-                name: name.clone(),
-                uid: uid.clone(),
-            }),
+            Decision::Deallocate { namespace, name, uid } => {
+                effects.push(Effect::Deallocate { namespace: namespace.clone(), name: name.clone(), uid: uid.clone() })
+            }
             Decision::Evict(task, certificate) => {
                 let delete = certificate.action == DEFAULT_PREEMPTION;
                 let pod = PodRef::of(cluster, *task);

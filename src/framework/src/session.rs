@@ -352,9 +352,11 @@ impl<'a> Session<'a> {
             let answer = plugin.post_filter(&mut attempt);
             attempt.undo(before);
             let idle = std::mem::take(&mut attempt.idle_claims);
-            self.decisions.extend(
-                idle.into_iter().map(|(namespace, name, uid)| Decision::Deallocate { namespace, name, uid }),
-            );
+            self.decisions.extend(idle.into_iter().map(|(namespace, name, uid)| Decision::Deallocate {
+                namespace,
+                name,
+                uid,
+            }));
             match answer {
                 PostFilter::Nominate { node, victims } => return (Some((node, victims)), words.join(", ")),
                 PostFilter::Unschedulable(said) => words.extend(Some(said).filter(|said| !said.is_empty())),

@@ -37,7 +37,10 @@ impl NodePlugin for LinkedDevices {
         let Some(pair) = pair_of(cluster, task) else { return Permit::Approve };
         let own = place_of(cluster, task);
         let partner = waiting.iter().map(|pod| pod.task).find(|other| {
-            *other != task && pair_of(cluster, *other) == Some(pair) && own.is_some() && place_of(cluster, *other) == own
+            *other != task
+                && pair_of(cluster, *other) == Some(pair)
+                && own.is_some()
+                && place_of(cluster, *other) == own
         });
         let Some(partner) = partner else { return Permit::Wait { timeout_ms: WAIT_MS } };
         if let Some(pod) = waiting.get_mut(&cluster.task(partner).uid) {

@@ -66,11 +66,8 @@ fn a_pod_waits_at_permit_until_the_neighbouring_device_is_free() {
             job.pending(1, "1c").each(move |pod: &mut PodSpec| pod.claims = vec![own.clone()])
         }
     };
-    let device = |name: &str| DeviceSpec {
-        name: name.into(),
-        access: DeviceAccess::Node("n".into()),
-        ..DeviceSpec::default()
-    };
+    let device =
+        |name: &str| DeviceSpec { name: name.into(), access: DeviceAccess::Node("n".into()), ..DeviceSpec::default() };
     let slice = ResourceSliceSpec {
         name: "n".into(),
         driver: "gpu.example.com".into(),

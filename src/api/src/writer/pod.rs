@@ -92,7 +92,8 @@ fn claims(pod: &PodSpec) -> Vec<core::PodResourceClaim> {
 /// What has become of claims that are made from templates.
 fn claim_statuses(pod: &PodSpec) -> Vec<core::PodResourceClaimStatus> {
     let made = pod.claims.iter().filter(|claim| claim.generated && claim.claim.is_some());
-    let status = |name: String, claim: Option<String>| core::PodResourceClaimStatus { name, resource_claim_name: claim };
+    let status =
+        |name: String, claim: Option<String>| core::PodResourceClaimStatus { name, resource_claim_name: claim };
     let made = made.map(|claim| status(claim.name.to_string(), claim.claim.as_ref().map(ToString::to_string)));
     let needless = (pod.claims.len()..pod.shape.claims.len()).map(|at| status(format!("claim-{at}"), None));
     made.chain(needless).collect()

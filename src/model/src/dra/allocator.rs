@@ -12,7 +12,7 @@ use krafla_cel::Quantity;
 use super::pools::{Pool, PoolKey};
 use super::selectors::Match;
 use super::spec::{
-    AllocatedDevice, Allocation, Alternative, Attribute, DeviceChoice, DeviceAccess, DeviceConstraint, DeviceRequest,
+    AllocatedDevice, Allocation, Alternative, Attribute, DeviceAccess, DeviceChoice, DeviceConstraint, DeviceRequest,
     DeviceSpec,
 };
 use super::{Claim, DynamicResources, spec_label};
@@ -213,11 +213,7 @@ impl<'a> Search<'a> {
     }
 
     /// Devices that may serve one alternative, whoever has them now. `Err`: an expression has no answer for one of them.
-    fn candidates_for(
-        &self,
-        alternative: &Alternative,
-        selectors: &[super::SelectorId],
-    ) -> Result<Candidates, String> {
+    fn candidates_for(&self, alternative: &Alternative, selectors: &[super::SelectorId]) -> Result<Candidates, String> {
         let mut found = Candidates::default();
         let of_class = self.dra.classes.get(&alternative.class).map_or(&[][..], |class| &class.selectors);
         for (at, ((driver, _), pool)) in self.pools.iter().enumerate() {
@@ -357,8 +353,11 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 let Some(value) = device.attribute(driver, &constraint.attribute) else { return false };
-                let holds =
-                    if constraint.distinct { !values.contains(value) } else { values.first().is_none_or(|one| one == value) };
+                let holds = if constraint.distinct {
+                    !values.contains(value)
+                } else {
+                    values.first().is_none_or(|one| one == value)
+                };
                 if !holds {
                     return false;
                 }
@@ -399,10 +398,12 @@ impl<'a> Search<'a> {
             return false;
         }
         for (name, amount) in &candidate.consumed {
-            let capacity = device.capacity.iter().find(|(own, _)| own == name).map_or_else(Quantity::default, |(_, c)| c.value);
+            let capacity =
+                device.capacity.iter().find(|(own, _)| own == name).map_or_else(Quantity::default, |(_, c)| c.value);
             let mut sum = used.consumed.get(name).copied().unwrap_or_default().plus(*amount);
             for pick in here().filter(|pick| pick.candidate.device == candidate.device) {
-                sum = pick.candidate.consumed.iter().filter(|(own, _)| own == name).fold(sum, |sum, (_, n)| sum.plus(*n));
+                sum =
+                    pick.candidate.consumed.iter().filter(|(own, _)| own == name).fold(sum, |sum, (_, n)| sum.plus(*n));
             }
             if sum > capacity {
                 return false;
@@ -470,8 +471,11 @@ impl<'a> Search<'a> {
             } else {
                 let mut all = NodeSelectorTerm::default();
                 for term in terms {
-                    all.labels.extend(term.labels.iter().filter(|one| !all.labels.contains(one)).cloned().collect::<Vec<_>>());
-                    all.name.extend(term.name.iter().filter(|one| !all.name.contains(one)).cloned().collect::<Vec<_>>());
+                    all.labels.extend(
+                        term.labels.iter().filter(|one| !all.labels.contains(one)).cloned().collect::<Vec<_>>(),
+                    );
+                    all.name
+                        .extend(term.name.iter().filter(|one| !all.name.contains(one)).cloned().collect::<Vec<_>>());
                 }
                 Some(vec![all])
             };

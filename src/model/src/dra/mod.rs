@@ -18,7 +18,7 @@ pub use krafla_cel::Quantity;
 
 pub use allocator::{Obstacle, Plan, Shortage, USUAL_STEPS};
 pub use spec::{
-    AllocatedDevice, Allocation, Alternative, Attribute, Capacity, DeviceChoice, ClaimSource, DeviceAccess,
+    AllocatedDevice, Allocation, Alternative, Attribute, Capacity, ClaimSource, DeviceAccess, DeviceChoice,
     DeviceClassSpec, DeviceConstraint, DeviceRequest, DeviceSpec, PodClaim, ResourceClaimSpec, ResourceSliceSpec,
 };
 
@@ -121,21 +121,22 @@ impl DynamicResources {
     /// The claims of a pod, each once; `Err` says what is missing.
     pub fn claims_of(&self, namespace: &Name, pod: &Name, claims: &[PodClaim]) -> Result<Vec<&Claim>, String> {
         let mut found: Vec<&Claim> = Vec::new();
-        for one in claims {
+        for (i, one) in claims.iter().enumerate() {
+            let err = |why: String| Err(format!("claim {} of {}: {why}", i + 1, claims.len()));
             let Some(name) = &one.claim else {
-                return Err(format!("the ResourceClaim of its claim {} has not been made yet", one.name));
+                return err(format!("the ResourceClaim of its claim {} has not been made yet", one.name));
             };
             let Some(claim) = self.claim(namespace, name) else {
-                return Err(format!("resourceclaim {name:?} not found"));
+                return err(format!("resourceclaim {name:?} not found"));
             };
             if claim.spec.deleting {
-                return Err(format!("resourceclaim {name:?} is being deleted"));
+                return err(format!("resourceclaim {name:?} is being deleted"));
             }
             if one.generated && claim.spec.owner.as_ref() != Some(pod) {
-                return Err(format!("resourceclaim {name:?} was not made for this pod"));
+                return err(format!("resourceclaim {name:?} was not made for this pod"));
             }
             if let Some(why) = &claim.spec.unreadable {
-                return Err(format!("resourceclaim {name:?} cannot be read: {why}"));
+                return err(format!("resourceclaim {name:?} cannot be read: {why}"));
             }
             if !found.iter().any(|known| known.spec.uid == claim.spec.uid) {
                 found.push(claim);
@@ -159,7 +160,8 @@ impl DynamicResources {
                 let all = of_class.chain(own.iter().zip(0_usize..).map(|(id, i)| (id, i, false)));
                 for (id, i, of_class) in all {
                     if let Some(error) = self.selectors.error(*id) {
-                        let whose = if of_class { format!("class {}", alternative.class) } else { format!("request {label}") };
+                        let whose =
+                            if of_class { format!("class {}", alternative.class) } else { format!("request {label}") };
                         return Some(format!("claim {name}: expression {i} of {whose} cannot be read: {error}"));
                     }
                 }
@@ -223,7 +225,8 @@ impl DynamicResources {
             self.wide.remove(key);
         }
         let Some(names) = self.slices_of.get(key) else { return };
-        let slices: Vec<&ResourceSliceSpec> = names.iter().filter_map(|name| self.slices.get(name)).map(|s| &**s).collect();
+        let slices: Vec<&ResourceSliceSpec> =
+            names.iter().filter_map(|name| self.slices.get(name)).map(|s| &**s).collect();
         let mut pool = Pool::of(&key.0, &slices, &self.selectors);
         for device in &pool.devices {
             match &device.access {

@@ -61,7 +61,12 @@ fn cluster(slices: Vec<ResourceSliceSpec>, claims: Vec<ResourceClaimSpec>) -> Cl
     let room = crate::resources::Amounts::default().with("pods", 110);
     for name in ["n", "m"] {
         let labels = [("rack".into(), Name::from(format!("rack-{name}")))].into_iter().collect();
-        cluster.apply(Event::Node(NodeSpec { name: name.into(), labels, allocatable: room.clone(), ..NodeSpec::default() }));
+        cluster.apply(Event::Node(NodeSpec {
+            name: name.into(),
+            labels,
+            allocatable: room.clone(),
+            ..NodeSpec::default()
+        }));
     }
     let selectors = vec![format!("device.driver == '{DRIVER}'").into()];
     cluster.apply(Event::DeviceClass(DeviceClassSpec { name: "gpu".into(), selectors, has_config: false }));
@@ -168,13 +173,18 @@ fn a_pool_counts_when_its_newest_generation_is_complete() {
     assert_eq!(gets(vec![of("s1", 1, 1, "old"), of("s2", 2, 1, "new")], asks()), Ok(vec!["r:new".into()]));
     assert_eq!(gets(vec![of("s1", 1, 1, "old"), of("s2", 2, 2, "new")], asks()), Err(short(Some(1), 0, 0)));
     assert_eq!(gets(vec![of("s1", 2, 2, "a"), of("s2", 2, 2, "b")], asks()), Ok(vec!["r:a".into()]));
-    assert_eq!(gets(vec![of("s1", 2, 2, "a"), of("s2", 2, 2, "a")], asks()), Err(short(Some(1), 0, 0)), "one name twice");
+    assert_eq!(
+        gets(vec![of("s1", 2, 2, "a"), of("s2", 2, 2, "a")], asks()),
+        Err(short(Some(1), 0, 0)),
+        "one name twice"
+    );
 }
 
 #[test]
 fn taints_keep_devices_from_claims_that_do_not_tolerate_them() {
     let taint = |effect| Taint { key: "broken".into(), value: "".into(), effect };
-    let tainted = |effect| vec![slice("s", "n", vec![DeviceSpec { taints: vec![taint(effect)], ..device("a", "x", 0) }])];
+    let tainted =
+        |effect| vec![slice("s", "n", vec![DeviceSpec { taints: vec![taint(effect)], ..device("a", "x", 0) }])];
     let asks = |tolerations: Vec<Toleration>| {
         let alternative = Alternative { tolerations, ..alternative(Some(1), "") };
         claim("c", vec![DeviceRequest { name: "r".into(), alternatives: vec![alternative] }])
@@ -200,7 +210,8 @@ fn devices_that_draw_on_the_same_counters_are_not_given_out_beyond_them() {
     assert_eq!(gets(vec![offered.clone()], three), Err(Obstacle::NoCombination { claim: "c".into() }));
     // One half is given out: the whole is gone too.
     let mut given = claim("other", Vec::new());
-    let half = AllocatedDevice { driver: DRIVER.into(), pool: "n".into(), device: "half-1".into(), ..Default::default() };
+    let half =
+        AllocatedDevice { driver: DRIVER.into(), pool: "n".into(), device: "half-1".into(), ..Default::default() };
     given.allocation = Some(Arc::new(Allocation { devices: vec![half], ..Allocation::default() }));
     let mut cluster = cluster(vec![offered], vec![given, claim("c", vec![request("r", Some(1), "")])]);
     let task = pod(&mut cluster, "p", &["c"]);
@@ -214,8 +225,7 @@ fn devices_that_draw_on_the_same_counters_are_not_given_out_beyond_them() {
 #[test]
 fn a_shared_device_is_given_out_in_parts() {
     let capacity = Capacity { value: q("10Gi"), range: Some((q("1Gi"), None, Some(q("2Gi")))), ..Capacity::default() };
-    let shared =
-        DeviceSpec { shared: true, capacity: vec![("memory".into(), capacity)], ..device("a", "x", 0) };
+    let shared = DeviceSpec { shared: true, capacity: vec![("memory".into(), capacity)], ..device("a", "x", 0) };
     let asks = |name: &str, amount: &str| {
         let alternative = Alternative { capacity: vec![("memory".into(), q(amount))], ..alternative(Some(1), "") };
         claim(name, vec![DeviceRequest { name: "r".into(), alternatives: vec![alternative] }])
@@ -313,11 +323,8 @@ fn a_decision_and_the_report_of_it_count_once_and_the_report_has_the_last_word()
 #[test]
 fn a_search_that_takes_too_long_is_given_up() {
     let many: Vec<DeviceSpec> = (0..40).map(|i| device(&format!("d{i:02}"), &i.to_string(), i % 20)).collect();
-    let constraint = DeviceConstraint {
-        requests: Vec::new(),
-        attribute: format!("{DRIVER}/index").into(),
-        distinct: true,
-    };
+    let constraint =
+        DeviceConstraint { requests: Vec::new(), attribute: format!("{DRIVER}/index").into(), distinct: true };
     let spec = claim("c", vec![request("r", Some(21), "")]);
     let spec = ResourceClaimSpec { constraints: vec![constraint], ..spec };
     assert_eq!(gets(vec![slice("s", "n", many)], spec), Err(Obstacle::TooManySteps(USUAL_STEPS)));
@@ -329,7 +336,8 @@ fn expressions_are_kept_as_long_as_they_are_used_and_asked_again_when_a_pool_cha
     let task = pod(&mut cluster, "p", &["c"]);
     cluster.apply(Event::ResourceSlice(slice("s", "n", vec![device("a", "x", 0)])));
     assert!(matches!(plan_on(&cluster, task, "n"), Plan::Blocked(Obstacle::Short(_))));
-    cluster.apply(Event::ResourceSlice(ResourceSliceSpec { generation: 2, ..slice("s", "n", vec![device("a", "y", 0)]) }));
+    cluster
+        .apply(Event::ResourceSlice(ResourceSliceSpec { generation: 2, ..slice("s", "n", vec![device("a", "y", 0)]) }));
     assert!(matches!(plan_on(&cluster, task, "n"), Plan::Fits { .. }));
     let texts = |cluster: &ClusterState| cluster.dynamic_resources.selectors.ids().count();
     for i in 0..1_000 {

@@ -77,9 +77,10 @@ impl ClusterState {
         let users = self.volume_ledger.users.get(&claim.key())?;
         users.iter().filter(|user| **user != except).find_map(|user| {
             let task = &self.tasks[*user];
-            let choice = task.choices().iter().find(|choice| {
-                !matches!(choice, ClaimChoice::Devices(_)) && *choice.claim() == claim.name
-            })?;
+            let choice = task
+                .choices()
+                .iter()
+                .find(|choice| !matches!(choice, ClaimChoice::Devices(_)) && *choice.claim() == claim.name)?;
             Some((choice, task.node.filter(|_| task.status.holds_node())?))
         })
     }

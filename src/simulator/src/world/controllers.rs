@@ -167,8 +167,7 @@ impl World {
         if self.store.jobs[owner].deleted {
             return;
         }
-        let again =
-            |one: &PodClaim| PodClaim { claim: one.claim.clone().filter(|_| !one.generated), ..one.clone() };
+        let again = |one: &PodClaim| PodClaim { claim: one.claim.clone().filter(|_| !one.generated), ..one.clone() };
         let plan = Submitted {
             name: old.spec.name.clone(),
             shape: old.spec.shape.clone(),

@@ -113,7 +113,8 @@ impl World {
         for other in self.store.claims.values().filter(|other| other.uid != claim.uid) {
             let taken = other.allocation.iter().flat_map(|allocation| &allocation.devices);
             let exclusive = |one: &krafla_model::dra::AllocatedDevice| !one.admin_access && one.share.is_none();
-            let of = |one: &krafla_model::dra::AllocatedDevice| (one.driver.clone(), one.pool.clone(), one.device.clone());
+            let of =
+                |one: &krafla_model::dra::AllocatedDevice| (one.driver.clone(), one.pool.clone(), one.device.clone());
             for device in taken.filter(|one| exclusive(one)) {
                 if mine.iter().any(|own| exclusive(own) && of(own) == of(device)) {
                     return Err(format!("device {} has been given to claim {} too", device.device, other.name));
