@@ -49,6 +49,10 @@ impl ObjectApi for Fake {
         Box::pin(async move { if same { Ok(()) } else { Err("conflict".to_owned()) } })
     }
 
+    fn patch_status<'a>(&'a self, object: ObjectRef<'a>, patch: &'a str) -> Later<'a, Result<(), String>> {
+        self.patch(object, patch)
+    }
+
     fn changed<'a>(&'a self, _: ObjectRef<'a>, at_most_ms: u64) -> Later<'a, u64> {
         let mut meanwhile = self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner);
         let happens = (at_most_ms > 0 && !meanwhile.is_empty()).then(|| meanwhile.remove(0));

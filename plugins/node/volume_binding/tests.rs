@@ -27,6 +27,7 @@ fn chosen(cluster: &ClusterState, pod: &str) -> Vec<String> {
     let words = |choice: &ClaimChoice| match choice {
         ClaimChoice::Volume { claim, volume } => format!("{claim}: {volume}"),
         ClaimChoice::Provision { claim } => format!("{claim}: new"),
+        ClaimChoice::Devices(choice) => format!("{}: devices", choice.name),
     };
     choices.iter().map(words).collect()
 }
