@@ -11,4 +11,5 @@ mod harness;
 mod objects;
 mod profiles;
 mod proxy;
+mod volumes;
 mod workloads;
