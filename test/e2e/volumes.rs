@@ -128,7 +128,7 @@ async fn claims_get_a_local_volume_or_one_that_is_made() {
     let _driver = Driver::start(stage.client.clone(), true);
     let krafla = stage.krafla();
     stage.create(&with_claim("early", "comes-later", "1")).await;
-    stage.until_event("early", "Unschedulable", "persistentvolumeclaim \"comes-later\" not found").await;
+    stage.until_event("early", "FailedScheduling", "persistentvolumeclaim \"comes-later\" not found").await;
 
     for (name, size, node) in [("small-n1", "2Gi", "n1"), ("large-n0", "9Gi", "n0")] {
         stage.apply(&volume(name, "local", size, node)).await;
