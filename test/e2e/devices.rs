@@ -1,5 +1,6 @@
 //! Claims of devices on a real API server: what the scheduler writes, and that no device is given out twice.
 
+use krafla_sandbox::Options;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::harness::{Krafla, Stage, pod};
 const RESOURCE: &str = "resource.k8s.io/v1";
 
 async fn stage(flags: &[&str]) -> Option<(Stage, Krafla)> {
-    let stage = Stage::new().await?;
+    let stage = Stage::with(Options::new().also_controller("resourceclaim-controller")).await?;
     stage.nodes(2, "4", "8Gi").await;
     offer(&stage, "n1").await;
     let krafla = stage.krafla_with(stage.control_plane.kubeconfig(), flags);

@@ -12,4 +12,5 @@ mod harness;
 mod objects;
 mod profiles;
 mod proxy;
+mod volumes;
 mod workloads;

@@ -74,12 +74,11 @@ impl Feed {
         events: Events,
         statuses: Statuses,
         placing: Placing,
-        interest: Interest,
     ) -> Self {
         let awaited = Kind::watched(scope.profile_only).collect();
         Self {
             placing,
-            interest,
+            interest: Interest::default(),
             scope,
             inbox,
             directory,
@@ -96,6 +95,11 @@ impl Feed {
     /// From now on these annotations of pods are kept, for plugins that read them.
     pub(crate) fn keep_annotations(&mut self, keys: &[&'static str]) {
         self.converter.keep_annotations(keys);
+    }
+
+    /// From now on those who wait for an object are told of its changes.
+    pub(crate) fn serve(&mut self, interest: Interest) {
+        self.interest = interest;
     }
 
     /// Reads until the watches end.

@@ -193,10 +193,10 @@ pub async fn run(
         performer.events().clone(),
         performer.statuses().clone(),
         performer.placing().clone(),
-        performer.interest().clone(),
     );
 
     feed.keep_annotations(&registry.pod_annotations);
+    feed.serve(performer.interest().clone());
 
     // Tasks that are ended when this function returns.
     let mut helpers = JoinSet::new();
