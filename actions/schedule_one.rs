@@ -46,12 +46,14 @@ impl Action for ScheduleOne {
     }
 
     fn execute(&mut self, session: &mut Session<'_>) {
-        session.with_queue(|queue, plugins, cluster| {
+        let events = session.with_queue(|queue, plugins, cluster| {
             cluster.keep_cluster_events();
             let events = cluster.take_cluster_events();
             queue.update(plugins, cluster, &events);
+            events
         });
         explain_kept_out(session);
+        session.tell_permit_plugins(&events.unwrap_or_default());
         let cluster = session.cluster();
         let node_of = |task: TaskId| cluster.find_node(cluster.task(task).nominated.as_deref()?);
         let nominated: Vec<(TaskId, NodeId)> =

@@ -152,6 +152,7 @@ fn arguments_and_what_is_wrong_with_them() {
     assert_eq!(read(&[("permitWaitingTime", Value::Integer(1))]).as_deref(), Some("permitWaitingTime"));
 }
 
+//
 #[test]
 fn a_group_that_goes_with_its_last_pod_is_not_remembered() {
     let scene = Scene::new().node("a", "4c").job("g", |job| gang(2)(job).pending(2, "3c"));

@@ -67,6 +67,7 @@ mod tests {
         assert_eq!(spread_size(7, 0, 0), 0);
     }
 
+    //
     #[test]
     fn the_worked_example_of_three_nodes() {
         // Containers of 500 MiB and 50 MiB; B holds the first, C both, A neither. Two of three nodes hold the first.

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod balanced_allocation;
+mod capacity_scheduling;
 mod coscheduling;
 mod default_binder;
 mod default_preemption;
@@ -19,6 +20,7 @@ mod node_resources_fit;
 mod node_unschedulable;
 mod node_volume_limits;
 mod pod_topology_spread;
+mod preemption;
 mod priority_sort;
 mod scheduling_gates;
 mod taint_toleration;
@@ -36,6 +38,7 @@ use krafla_framework::registry::{Build, Built, NodePluginBuilder, NodePluginInfo
 use krafla_framework::{BindingPlugin, NodePlugin, Value};
 
 pub use balanced_allocation::NodeResourcesBalancedAllocation;
+pub use capacity_scheduling::CapacityScheduling;
 pub use coscheduling::Coscheduling;
 pub use default_binder::DefaultBinder;
 pub use default_preemption::DefaultPreemption;
@@ -170,6 +173,13 @@ pub fn all() -> Vec<NodePluginBuilder> {
             None,
             Build::From(|args| Ok(Box::new(Coscheduling::from_args(args)?))),
         ),
+        builder(
+            "CapacityScheduling",
+            "ElasticQuotas of namespaces",
+            &[PreFilter, PostFilter, Reserve],
+            None,
+            plain(|| Box::new(CapacityScheduling)),
+        ),
         builder("DefaultBinder", "the bind", &[Bind], Some(0), plain(|| Box::new(DefaultBinder))),
         builder(
             "NodeDeclaredFeatures",
@@ -199,5 +209,7 @@ type Make = fn(&Value) -> Built;
 /// A weight in a configuration. The upper limit keeps sums of scores exact.
 pub const WEIGHT: krafla_framework::ArgumentKind = krafla_framework::ArgumentKind::Integer { min: 0, max: 1_000_000 };
 
+#[cfg(test)]
+mod extender_tests;
 #[cfg(test)]
 mod profile_tests;

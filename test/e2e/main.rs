@@ -7,6 +7,7 @@
 mod deploy;
 mod devices;
 mod evictions;
+mod extenders;
 mod faults;
 mod harness;
 mod objects;

@@ -66,6 +66,7 @@ impl Converter {
             Object::Queue(queue) => event(self.queue(queue), Event::Queue),
             Object::PriorityClass(class) => event(self.priority_class(class), Event::PriorityClass),
             Object::ResourceQuota(quota) => event(self.quota(quota), Event::Quota),
+            Object::ElasticQuota(quota) => event(self.elastic_quota(quota), Event::ElasticQuota),
             Object::DisruptionBudget(budget) => event(self.budget(budget), Event::Budget),
             Object::ResourceClaim(claim) => {
                 event(self.resource_claim(claim), |claim| Event::ResourceClaim(Box::new(claim)))
@@ -94,6 +95,7 @@ impl Converter {
             Object::Queue(_) => Event::QueueGone(name()?),
             Object::PriorityClass(_) => Event::PriorityClassGone(name()?),
             Object::ResourceQuota(_) => Event::QuotaGone { namespace, name: name()? },
+            Object::ElasticQuota(_) => Event::ElasticQuotaGone { namespace, name: name()? },
             Object::DisruptionBudget(_) => Event::BudgetGone { namespace, name: name()? },
             Object::ResourceClaim(_) => Event::ResourceClaimGone { namespace, name: name()? },
             Object::DeviceClass(_) => Event::DeviceClassGone(name()?),

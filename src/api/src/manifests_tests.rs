@@ -85,6 +85,7 @@ metadata: {name: k}
             Object::ClaimTemplate(_) => "template",
             Object::DeviceClass(_) => "device class",
             Object::ResourceSlice(_) => "slice",
+            Object::ElasticQuota(_) => "elasticquota",
             Object::Namespace(_) => "namespace",
             Object::Service(_) => "service",
             Object::Selecting(_) => "selecting",

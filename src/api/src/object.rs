@@ -9,7 +9,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-use crate::crds::{CoschedulingGroup, KubernetesGroup, PodGroup, Queue, VolcanoJob, groups};
+use crate::crds::{CoschedulingGroup, ElasticQuota, KubernetesGroup, PodGroup, Queue, VolcanoJob, groups};
 use crate::fault::{Fault, typed};
 use crate::spread::Selecting;
 use crate::storage_object::StorageManifest;
@@ -34,6 +34,8 @@ pub enum Object {
     PriorityClass(Box<PriorityClass>),
     /// A ResourceQuota.
     ResourceQuota(Box<ResourceQuota>),
+    /// An ElasticQuota.
+    ElasticQuota(Box<ElasticQuota>),
     /// A PodDisruptionBudget.
     DisruptionBudget(Box<PodDisruptionBudget>),
     /// A claim of devices.
@@ -64,7 +66,7 @@ pub enum Object {
 }
 
 /// Kinds that are read, to guess what a misspelled one should be.
-const KINDS: [&str; 24] = [
+const KINDS: [&str; 25] = [
     "Pod",
     "Node",
     "PodGroup",
@@ -73,6 +75,7 @@ const KINDS: [&str; 24] = [
     "Namespace",
     "Service",
     "ResourceQuota",
+    "ElasticQuota",
     "PodDisruptionBudget",
     "ResourceClaim",
     "ResourceClaimTemplate",
@@ -103,6 +106,7 @@ impl Object {
             Self::Queue(queue) => &queue.metadata,
             Self::PriorityClass(class) => &class.metadata,
             Self::ResourceQuota(quota) => &quota.metadata,
+            Self::ElasticQuota(quota) => &quota.metadata,
             Self::DisruptionBudget(budget) => &budget.metadata,
             Self::ResourceClaim(object) => &object.metadata,
             Self::ClaimTemplate(object) => &object.metadata,
@@ -128,6 +132,7 @@ impl Object {
             Self::Queue(queue) => &mut queue.metadata,
             Self::PriorityClass(class) => &mut class.metadata,
             Self::ResourceQuota(quota) => &mut quota.metadata,
+            Self::ElasticQuota(quota) => &mut quota.metadata,
             Self::DisruptionBudget(budget) => &mut budget.metadata,
             Self::ResourceClaim(object) => &mut object.metadata,
             Self::ClaimTemplate(object) => &mut object.metadata,
@@ -177,6 +182,7 @@ impl Object {
             }
             (_, "PodGroup") if of(groups::VOLCANO) => sound(Self::PodGroup(typed(value)?)),
             (_, "PodGroup") if of(groups::COSCHEDULING) => sound(Self::CoschedulingGroup(typed(value)?)),
+            (_, "ElasticQuota") if of(groups::COSCHEDULING) => sound(Self::ElasticQuota(typed(value)?)),
             (_, "PodGroup") if of(groups::KUBERNETES) => sound(Self::KubernetesGroup(typed(value)?)),
             (_, "Queue") if of(groups::VOLCANO) => sound(Self::Queue(typed(value)?)),
             _ => sound(Self::Other { api_version: api_version.to_owned(), kind: kind.to_owned() }),

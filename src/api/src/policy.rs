@@ -3,9 +3,10 @@
 use k8s_openapi::api::core::v1::ResourceQuota;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use krafla_model::priority::PriorityClassSpec;
-use krafla_model::{Problem, QuotaSpec};
+use krafla_model::{ElasticQuotaSpec, Problem, QuotaSpec};
 
 use crate::converter::Converter;
+use crate::crds::ElasticQuota;
 use crate::quantities;
 use crate::report::Report;
 
@@ -28,6 +29,20 @@ impl Converter {
     pub fn quota(&mut self, quota: &ResourceQuota) -> (Option<QuotaSpec>, Vec<Problem>) {
         let mut report = Report::namespaced("resourcequota", &quota.metadata);
         let read = self.read_quota(quota, &mut report);
+        (read, report.into_problems())
+    }
+
+    /// Reads an ElasticQuota. What cannot be read of its minimum it is not sure of, and of its maximum is not limited.
+    pub fn elastic_quota(&mut self, quota: &ElasticQuota) -> (Option<ElasticQuotaSpec>, Vec<Problem>) {
+        let mut report = Report::namespaced("elasticquota", &quota.metadata);
+        let read = self.identity(&quota.metadata, &mut report).map(|identity| {
+            let (spec, names) = (quota.spec.as_ref(), &mut self.names);
+            let min = spec.and_then(|spec| spec.min.as_ref());
+            let (min, _) = quantities::reported(min, format_args!("spec.min"), "it counts as 0", names, &mut report);
+            let max = spec.and_then(|spec| spec.max.as_ref());
+            let (max, _) = quantities::reported(max, format_args!("spec.max"), "it is not limited", names, &mut report);
+            ElasticQuotaSpec { namespace: identity.namespace, name: identity.name, min, max }
+        });
         (read, report.into_problems())
     }
 

@@ -19,8 +19,8 @@ const WIDTH: usize = 100;
 /// Print the definitions of the custom resources that Krafla uses.
 ///
 /// PodGroup, Queue, HyperNode and Numatopology are Volcano's, with what its webhooks refuse as rules in the schema; a
-/// second PodGroup is that of the coscheduling plugin. Without an option all of them go to standard output, to be piped
-/// to kubectl.
+/// second PodGroup and ElasticQuota are those of scheduler-plugins. Without an option all of them go to standard output,
+/// to be piped to kubectl.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  krafla crds | kubectl apply --server-side -f -\n  krafla crds --out conf/crds\n  krafla crds --check conf/crds"

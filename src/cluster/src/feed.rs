@@ -295,6 +295,7 @@ impl Feed {
             Kind::Node => Event::NodeGone(name),
             Kind::PriorityClass => Event::PriorityClassGone(name),
             Kind::ResourceQuota => Event::QuotaGone { namespace: Name::from(&*identity.namespace), name },
+            Kind::ElasticQuota => Event::ElasticQuotaGone { namespace: Name::from(&*identity.namespace), name },
             Kind::DisruptionBudget => Event::BudgetGone { namespace: Name::from(&*identity.namespace), name },
             Kind::Queue => {
                 self.controllers.observe(Observation::QueueGone(identity.name.clone()));
@@ -383,6 +384,7 @@ fn read(kind: Kind, raw: DynamicObject) -> Result<Object, String> {
         Kind::PodGroup => Object::PodGroup(typed(raw)?),
         Kind::CoschedulingGroup => Object::CoschedulingGroup(typed(raw)?),
         Kind::KubernetesGroup => Object::KubernetesGroup(typed(raw)?),
+        Kind::ElasticQuota => Object::ElasticQuota(typed(raw)?),
         other => return Err(format!("{other:?} is not read in this way")),
     })
 }

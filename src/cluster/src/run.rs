@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -20,6 +21,7 @@ use tracing::{error, info, warn};
 use crate::client::{Access, AccessError};
 use crate::controllers::{Controllers, Selection};
 use crate::directory::Directory;
+use crate::extenders::HttpExtenders;
 use crate::feed::{Feed, Scope};
 use crate::health::Health;
 use crate::http::{self, SetLevel};
@@ -125,7 +127,7 @@ pub struct Addresses {
 /// Runs a scheduler until `stop` says so. `started` hears where its pages are.
 pub async fn run(
     settings: Settings,
-    registry: Registry,
+    mut registry: Registry,
     started: Option<oneshot::Sender<Addresses>>,
     stop: watch::Receiver<bool>,
 ) -> Result<(), RunError> {
@@ -155,6 +157,10 @@ pub async fn run(
         Ok(Err(failed)) => return Err(RunError::Server(text_of(&failed))),
         Err(_) => return Err(RunError::Server("no answer within 30 s".to_owned())),
     }
+
+    let extenders = HttpExtenders::new(Handle::current(), clients.clone());
+    registry.binding_plugins.push(extenders.binding_plugin());
+    registry.extender_calls = Some(Arc::new(extenders));
 
     let (mailbox, letters) = inbox();
     let text = read_configuration(&settings, &registry).await?;

@@ -49,6 +49,8 @@ pub(crate) enum Kind {
     PodGroup,
     /// Coscheduling's PodGroups.
     CoschedulingGroup,
+    /// scheduler-plugins' ElasticQuotas.
+    ElasticQuota,
     /// Kubernetes' own PodGroups.
     KubernetesGroup,
     /// Namespaces.
@@ -87,7 +89,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All of them.
-    pub(crate) const ALL: [Self; 25] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::Namespace,
         Self::Service,
         Self::ReplicaSet,
@@ -107,6 +109,7 @@ impl Kind {
         Self::Node,
         Self::PriorityClass,
         Self::ResourceQuota,
+        Self::ElasticQuota,
         Self::DisruptionBudget,
         Self::Queue,
         Self::PodGroup,
@@ -127,7 +130,8 @@ impl Kind {
 
     /// Whether the scheduler may well do without.
     const fn is_optional(self) -> bool {
-        matches!(self, Self::CoschedulingGroup | Self::KubernetesGroup | Self::Command) || self.unseen().is_some()
+        matches!(self, Self::CoschedulingGroup | Self::KubernetesGroup | Self::ElasticQuota | Self::Command)
+            || self.unseen().is_some()
     }
 
     /// What does not work while a role does not show a kind that every cluster has. It must not keep the scheduler from
@@ -160,6 +164,7 @@ impl Kind {
             Self::Queue => ("scheduling.volcano.sh", "v1beta1", "Queue", "queues"),
             Self::PodGroup => ("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups"),
             Self::CoschedulingGroup => ("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups"),
+            Self::ElasticQuota => ("scheduling.x-k8s.io", "v1alpha1", "ElasticQuota", "elasticquotas"),
             Self::KubernetesGroup => ("scheduling.k8s.io", "v1beta1", "PodGroup", "podgroups"),
             Self::Namespace => ("", "v1", "Namespace", "namespaces"),
             Self::Service => ("", "v1", "Service", "services"),
@@ -295,7 +300,12 @@ pub(crate) async fn watch(client: Client, kind: Kind, out: Sender<Change>) {
             };
             follow(Api::<ReplicationController>::all(client), kind, out, thin).await;
         }
-        Kind::Queue | Kind::PodGroup | Kind::CoschedulingGroup | Kind::KubernetesGroup | Kind::Command => {
+        Kind::Queue
+        | Kind::PodGroup
+        | Kind::CoschedulingGroup
+        | Kind::KubernetesGroup
+        | Kind::ElasticQuota
+        | Kind::Command => {
             follow(Api::<DynamicObject>::all_with(client, &of(kind)), kind, out, |raw| Seen::Raw(Box::new(raw))).await;
         }
     }

@@ -68,7 +68,13 @@ impl Configuration {
         profile_only: bool,
     ) -> Result<(Self, Vec<String>), Vec<String>> {
         let compiled = compile(text, file, &registry.catalogue());
-        let rendered = compiled.problems.iter().map(|problem| problem.render(text)).collect();
+        let mut rendered: Vec<String> = compiled.problems.iter().map(|problem| problem.render(text)).collect();
+        if compiled.policy.as_ref().is_some_and(|policy| !policy.extenders.is_empty())
+            && registry.extender_calls.is_none()
+        {
+            rendered
+                .push("extenders are called on a live cluster only; here pods are placed as if there were none".into());
+        }
         match compiled.policy {
             Some(policy) if compiled.problems.iter().all(|p: &Problem| p.severity == Severity::Warning) => {
                 let policy = restrict(policy, registry, profile_only);

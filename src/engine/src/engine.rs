@@ -91,6 +91,8 @@ pub struct CycleReport {
     pub decisions: Vec<Decision>,
     /// Books that were off, and have been healed.
     pub healed: Vec<Discrepancy>,
+    /// There are pods that it did not get to; the next cycle follows at once.
+    pub unfinished: bool,
 }
 
 impl Engine {
@@ -109,6 +111,7 @@ impl Engine {
     fn with_configuration(registry: Registry, options: Options, configuration: Configuration) -> Self {
         let mut cluster = ClusterState::new();
         cluster.set_tie_seed(options.tie_seed);
+        cluster.leave_unchecked(configuration.policy.unchecked());
         Self {
             options,
             registry,
@@ -319,6 +322,7 @@ impl Engine {
         match Configuration::read(text, file, &self.registry, self.options.profile_only) {
             Ok((configuration, warnings)) => {
                 info!(file, "configuration in force");
+                self.cluster.leave_unchecked(configuration.policy.unchecked());
                 self.configuration = configuration;
                 self.searcher = Searcher::default();
                 self.health.accepted += 1;
@@ -386,7 +390,7 @@ impl Engine {
         self.stirred |= outcome.unfinished;
         self.restless = !outcome.decisions.is_empty();
         debug!(decisions = outcome.decisions.len(), "cycle done");
-        CycleReport { number: self.cycles, decisions: outcome.decisions, healed }
+        CycleReport { number: self.cycles, decisions: outcome.decisions, healed, unfinished: outcome.unfinished }
     }
 
     /// Runs the actions. A panic in one of them means a broken book: the session is dropped, the books are healed, and

@@ -30,6 +30,7 @@ pub use reasons::Reasons;
 pub use registry::{ActionBuilder, PluginBuilder, Registry};
 pub use scheduling::binding::{BindingPlugin, Later, ObjectApi, ObjectRef};
 pub use scheduling::cycle_state::CycleState;
+pub use scheduling::extender::{ExtenderCalls, NodeVictims};
 pub use scheduling::plugin::{NodePlugin, Permit, PreFilter, PreScore, QueuedAt, Scope};
 pub use scheduling::point::ExtensionPoint;
 pub use scheduling::post_filter::{FailedAttempt, PostFilter};

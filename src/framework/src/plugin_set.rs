@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use krafla_model::cluster_event::ClusterEvent;
 use krafla_model::subgroup::SubGroupId;
 use krafla_model::{ClusterState, JobId, Name, NodeId, QueueId, ResourceId, Resources, TaskId, Time};
 
@@ -11,6 +12,7 @@ use crate::effect::Cause;
 use crate::rank::{JobRank, QueueRank, Rank, TaskRank};
 use crate::reason::Reason;
 use crate::registry::Registry;
+use crate::scheduling::extender::Extenders;
 use crate::scheduling::point::ExtensionPoint;
 use crate::scheduling::profile::{FILTERING, Profile, SCORING};
 use crate::scheduling::queue::SchedulingQueue;
@@ -69,9 +71,10 @@ impl PluginSet {
                 tiers.entry(point).or_default().push(members);
             }
         }
-        let built = |profile: &ProfilePolicy| match policy.one_by_one {
-            true => profile.build(registry).with_nominations(),
-            false => profile.build(registry),
+        let extenders = Extenders::new(&policy.extenders, registry.extender_calls.as_ref());
+        let built = |profile: &ProfilePolicy| {
+            let profile = profile.build(registry).with_extenders(extenders.clone());
+            if policy.one_by_one { profile.with_nominations() } else { profile }
         };
         let profiles = policy.profiles.iter().map(|profile| (profile.name.as_str().into(), built(profile)));
         Self {
@@ -115,6 +118,12 @@ impl PluginSet {
     pub fn unreserve(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId) {
         let (profile, waiting) = self.profile_for_mut(cluster, task);
         profile.run_reserve_plugins_unreserve(cluster, task, node, waiting);
+    }
+
+    /// Tells the Permit plugins of every profile what has changed, if anybody waits for them.
+    pub(crate) fn tell_permit_plugins(&mut self, cluster: &ClusterState, events: &[ClusterEvent]) {
+        let Self { profiles, waiting, .. } = self;
+        profiles.values_mut().for_each(|profile| profile.tell_permit_plugins(cluster, events, waiting));
     }
 
     /// A pod that had its node in memory is gone, or its bind was refused.

@@ -7,6 +7,7 @@ use crate::conf::arguments::{Arguments, Value};
 use crate::conf::catalogue::{ActionInfo, Catalogue, PluginInfo};
 use crate::conf::policy::PluginEntry;
 use crate::scheduling::binding::BindingPlugin;
+use crate::scheduling::extender::ExtenderCalls;
 use crate::scheduling::plugin::NodePlugin;
 use crate::scheduling::point::ExtensionPoint;
 use crate::session_plugin::SessionPlugin;
@@ -97,6 +98,8 @@ pub struct Registry {
     pub node_plugins: Vec<NodePluginBuilder>,
     /// What plugins do on the way to a bind; each goes with the node-level plugin of its name.
     pub binding_plugins: Vec<Arc<dyn BindingPlugin>>,
+    /// Who calls extenders; `None` where nobody does, as in a simulation.
+    pub extender_calls: Option<Arc<dyn ExtenderCalls>>,
     /// Annotations of pods that plugins read; others are not kept.
     pub pod_annotations: Vec<&'static str>,
     /// Whether a KubeSchedulerConfiguration may only have names that kube-scheduler itself accepts.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use krafla_model::cluster_event::ClusterEvent;
 use krafla_model::journal::{Operation, Refusal, Savepoint, Verb};
 use krafla_model::{ClusterState, JobId, JobPhase, NodeId, QueueId, Reservation, TaskId, TaskStatus};
 use tracing::debug;
@@ -299,6 +300,12 @@ impl<'a> Session<'a> {
     /// Tasks that plugins want to be tried soon; each is told once.
     pub fn take_activated(&mut self) -> Vec<TaskId> {
         self.plugins.waiting.take_activated()
+    }
+
+    /// Tells the plugins at Permit what has changed, and carries out what they decide.
+    pub fn tell_permit_plugins(&mut self, events: &[ClusterEvent]) {
+        self.plugins.tell_permit_plugins(self.cluster, events);
+        self.end_waits();
     }
 
     /// Lets `work` on the queue of pods that are scheduled one by one; `None` if there is none.

@@ -75,6 +75,8 @@ impl ClusterState {
             Event::DeviceClassGone(name) => self.dynamic_resources.remove_class(&name),
             Event::Storage(object) => self.apply_storage(object),
             Event::StorageGone(key) => self.remove_storage(&key),
+            Event::ElasticQuota(spec) => self.apply_elastic_quota(spec, &mut problems),
+            Event::ElasticQuotaGone { namespace, name } => self.remove_elastic_quota(&namespace, &name, &mut problems),
             Event::Budget(budget) => self.apply_budget(budget),
             Event::BudgetGone { namespace, name } => {
                 self.budgets.remove(&(namespace, name));

@@ -387,7 +387,7 @@ impl ClusterState {
         }
     }
 
-    fn intern_all(&mut self, amounts: &Amounts, object: &str, problems: &mut Vec<Problem>) -> Resources {
+    pub(crate) fn intern_all(&mut self, amounts: &Amounts, object: &str, problems: &mut Vec<Problem>) -> Resources {
         let mut resources = Resources::default();
         for (name, amount) in amounts.iter() {
             match self.names.intern(name) {
@@ -410,7 +410,7 @@ impl ClusterState {
         self.intern_all(&of_nodes, object, problems)
     }
 
-    fn intern_limits(&mut self, amounts: &Amounts, object: &str, problems: &mut Vec<Problem>) -> Limits {
+    pub(crate) fn intern_limits(&mut self, amounts: &Amounts, object: &str, problems: &mut Vec<Problem>) -> Limits {
         let mut limits = Limits::default();
         for (name, amount) in amounts.iter() {
             match self.names.intern(name) {

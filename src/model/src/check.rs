@@ -65,6 +65,15 @@ pub fn discrepancies(state: &ClusterState) -> Vec<Discrepancy> {
             found.push(discrepancy(format!("job {} among the waiting", state.job_label(id)), &!waits, &waits));
         }
     }
+    if !state.elastic_quotas.is_empty() {
+        let held = state.recount_elastic_use();
+        for (namespace, quota) in &state.elastic_quotas {
+            let recounted = held.get(namespace).cloned().unwrap_or_default();
+            if recounted != quota.used {
+                found.push(discrepancy(format!("elastic quota of {namespace}"), &quota.used, &recounted));
+            }
+        }
+    }
     for (id, queue) in state.queues.iter() {
         let recounted = state.recount_queue(id);
         if recounted != queue.held {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::BudgetSpec;
 use crate::dra::{DeviceClassSpec, ResourceClaimSpec, ResourceSliceSpec};
+use crate::elastic_quota::ElasticQuotaSpec;
 use crate::job::PodGroupSpec;
 use crate::name::Name;
 use crate::node::NodeSpec;
@@ -68,6 +69,15 @@ pub enum Event {
     Storage(StorageObject),
     /// An object of storage is gone.
     StorageGone(StorageKey),
+    /// An ElasticQuota is new or has changed.
+    ElasticQuota(ElasticQuotaSpec),
+    /// An ElasticQuota is gone.
+    ElasticQuotaGone {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+    },
     /// A PodDisruptionBudget is new, or its spec or status has changed.
     Budget(BudgetSpec),
     /// A PodDisruptionBudget is gone.

@@ -79,7 +79,7 @@ impl ClusterState {
     pub fn allocate(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
         let shape = self.shape_of(task);
         let host = &self.nodes[node];
-        if let Some(short) = shape.request.first_over(&host.books.used, &host.allocatable) {
+        if let Some(short) = self.asked_of_nodes(shape).first_over(&host.books.used, &host.allocatable) {
             return Err(Refusal::Short(short));
         }
         let wanted = host.device_request(shape);
@@ -92,7 +92,7 @@ impl ClusterState {
     pub fn pipeline(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
         let shape = self.shape_of(task);
         let future = self.nodes[node].future_idle();
-        if let Some(short) = shape.request.first_over(&Default::default(), &future) {
+        if let Some(short) = self.asked_of_nodes(shape).first_over(&Default::default(), &future) {
             return Err(Refusal::Short(short));
         }
         self.place(Verb::Pipeline, promised(node), task, node)
@@ -131,6 +131,12 @@ impl ClusterState {
         self.journal.push(Change::Moved(Operation { verb: Verb::Reprieve, task, node }, before));
         self.relocate(task, back);
         Ok(())
+    }
+
+    /// Whether a task terminates only as a trial, which may still be undone.
+    pub fn is_tried_eviction(&self, task: TaskId) -> bool {
+        let is_its = |change: &Change| matches!(change, Change::Moved(Operation { verb: Verb::Evict, task: evicted, .. }, _) if *evicted == task);
+        self.tasks[task].status() == TaskStatus::Releasing && self.journal.iter().any(is_its)
     }
 
     /// Operations since `savepoint`, oldest first.

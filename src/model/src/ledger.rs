@@ -63,6 +63,7 @@ impl ClusterState {
     pub(crate) fn charge(&mut self, id: TaskId) {
         self.version += 1;
         self.charge_claims(id, true);
+        self.count_in_elastic_quota(id, true);
         let task = &self.tasks[id];
         let shape = self.shapes.get(task.shape);
         if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {
@@ -119,6 +120,7 @@ impl ClusterState {
     pub(crate) fn uncharge(&mut self, id: TaskId) {
         self.version += 1;
         self.charge_claims(id, false);
+        self.count_in_elastic_quota(id, false);
         let task = &self.tasks[id];
         let shape = self.shapes.get(task.shape);
         if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {

@@ -34,6 +34,12 @@ impl ClusterState {
             Event::Queue(spec) => self.find_queue(&spec.name).is_some_and(|id| self.queue(id).spec == *spec),
             Event::PriorityClass(class) => self.priority_classes.get(&class.name) == Some(class),
             Event::Quota(quota) => self.quotas.get(&(quota.namespace.clone(), quota.name.clone())) == Some(quota),
+            Event::ElasticQuota(spec) => {
+                self.elastic_quota_specs.get(&(spec.namespace.clone(), spec.name.clone())) == Some(spec)
+            }
+            Event::ElasticQuotaGone { namespace, name } => {
+                !self.elastic_quota_specs.contains_key(&(namespace.clone(), name.clone()))
+            }
             Event::Budget(budget) => return self.budget_news(budget),
             Event::Storage(object) => return self.storage_news(object),
             Event::StorageGone(key) => return self.storage_gone_news(key),

@@ -29,7 +29,7 @@ impl ClusterState {
     /// Keeps room. It can be undone, like what is done to tasks.
     pub fn reserve(&mut self, reservation: Reservation) -> Result<ReservationId, Refusal> {
         let future = self.nodes[reservation.node].future_idle();
-        let request = &self.shapes.get(reservation.shape).request;
+        let request = self.asked_of_nodes(self.shapes.get(reservation.shape));
         if let Some(short) = request.first_over(&Default::default(), &future) {
             return Err(Refusal::Short(short));
         }

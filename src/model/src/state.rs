@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::budget::Budget;
 use crate::cluster_event::ClusterEvent;
 use crate::dra::DynamicResources;
+use crate::elastic_quota::{ElasticQuota, ElasticQuotaSpec};
 use crate::event::QuotaSpec;
 use crate::ids::{IdVec, JobId, Lookup, NodeId, QueueId, ShapeId, Slab, TaskId};
 use crate::job::{Job, JobPhase};
@@ -27,6 +28,7 @@ use crate::storage::ledger::VolumeLedger;
 use crate::task::Task;
 use crate::task_status::TaskStatus;
 use crate::time::Time;
+use crate::unchecked::Unchecked;
 
 /// The kind of a service among workloads.
 const SERVICE: &str = "Service";
@@ -54,6 +56,9 @@ pub struct ClusterState {
     pub(crate) priority_classes: PriorityClasses,
     pub(crate) quotas: BTreeMap<(Name, Name), QuotaSpec>,
     pub(crate) budgets: BTreeMap<(Name, Name), Budget>,
+    pub(crate) elastic_quota_specs: BTreeMap<(Name, Name), ElasticQuotaSpec>,
+    /// By namespace the quota that counts.
+    pub(crate) elastic_quotas: BTreeMap<Name, ElasticQuota>,
     /// Labels of namespaces.
     pub(crate) namespaces: BTreeMap<Name, Labels>,
     /// Selectors of workloads and services, by namespace.
@@ -96,6 +101,8 @@ pub struct ClusterState {
     pub(crate) cluster_events: Option<Vec<ClusterEvent>>,
     pub(crate) version: u64,
     pub(crate) room_version: u64,
+    /// By scheduler name, what nodes are not asked for.
+    pub(crate) unchecked: BTreeMap<Name, Unchecked>,
     /// Nodes by image, for image locality: how many nodes hold each image.
     pub(crate) image_spread: BTreeMap<Name, u32>,
 }

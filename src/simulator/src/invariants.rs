@@ -21,7 +21,9 @@ pub(crate) fn broken(world: &World, report: &CycleReport) -> Vec<String> {
     }
     let plugins = world.engine().configuration().plugins();
     broken.extend(krafla_certificates::broken(cluster, plugins, &report.decisions));
-    broken.extend(unexplained(world));
+    if !report.unfinished {
+        broken.extend(unexplained(world));
+    }
     broken
 }
 
@@ -32,7 +34,7 @@ fn overdrawn_nodes(world: &World, report: &CycleReport) -> Vec<String> {
     let mut broken = BTreeSet::new();
     for task in bound_by(report).filter(|task| cluster.get_task(*task).is_some()) {
         let Some(node) = cluster.task(task).node().map(|node| cluster.node(node)) else { continue };
-        for (resource, _) in cluster.shape_of(task).request.iter() {
+        for (resource, _) in cluster.asked_of_nodes(cluster.shape_of(task)).iter().filter(|(_, asked)| *asked > 0) {
             let (held, has) = (node.books().used.get(resource), node.allocatable.get(resource));
             if held > has {
                 let names = cluster.names();
@@ -107,7 +109,7 @@ fn partial_gangs(world: &World, report: &CycleReport) -> Vec<String> {
     partial.collect()
 }
 
-/// I6: each pending pod has a reason with a number in it.
+/// I6: each pending pod has a reason with a number in it, once a cycle has got to all.
 fn unexplained(world: &World) -> Vec<String> {
     let (cluster, reasons) = (world.engine().cluster(), world.engine().reasons());
     let mut broken = Vec::new();

@@ -116,6 +116,7 @@ impl Graph {
     }
 }
 
+//
 #[test]
 fn the_core_reaches_no_io_no_clock_and_no_api_types() {
     let graph = Graph::read();
@@ -124,6 +125,19 @@ fn the_core_reaches_no_io_no_clock_and_no_api_types() {
             if let Some(way) = graph.way(core, forbidden) {
                 panic!("{core} must not reach {forbidden}: {why}\n  it does so through {}", way.join(" -> "));
             }
+        }
+    }
+}
+
+//
+#[test]
+fn lints_keep_the_core_from_waiting() {
+    for folder in ["actions", "plugins", "src/engine", "src/framework", "src/model"] {
+        let lints = std::fs::read_to_string(format!("{}/../../{folder}/clippy.toml", env!("CARGO_MANIFEST_DIR")));
+        let lints = lints.expect("a folder of the core has its lints");
+        for blocking in ["std::thread::sleep", "std::net::TcpStream", "std::fs::File::open", "std::time::Instant::now"]
+        {
+            assert!(lints.contains(&format!("path = \"{blocking}\"")), "{folder}/clippy.toml lets {blocking} through");
         }
     }
 }

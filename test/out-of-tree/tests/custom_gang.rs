@@ -50,6 +50,7 @@ fn used(engine: &Engine) -> i64 {
     engine.cluster().totals().used.get(ResourceId::CPU)
 }
 
+//
 #[test]
 fn a170_the_plugin_is_short() {
     let lines = include_str!("../src/custom_gang.rs").lines().count();

@@ -12,10 +12,10 @@ use schemars::transform::transform_subschemas;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
-use super::{CoschedulingGroup, HyperNode, Numatopology, PodGroup, Queue};
+use super::{CoschedulingGroup, ElasticQuota, HyperNode, Numatopology, PodGroup, Queue};
 
 /// The definitions of the custom resources that Krafla uses, for an API server: Volcano's PodGroup, Queue, HyperNode and
-/// Numatopology, and coscheduling's PodGroup, in the order of their names.
+/// Numatopology, and scheduler-plugins' PodGroup and ElasticQuota, in the order of their names.
 ///
 /// They take every object that Volcano's own definitions take, but for what Volcano's webhooks refuse and a rule in the
 /// schema can tell; docs/crds.md has the list.
@@ -43,6 +43,15 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
                 column("RUNNINGS", "integer", ".status.running"),
                 column("AGE", "date", AGE),
                 CustomResourceColumnDefinition { priority: Some(1), ..column("QUEUE", "string", ".spec.queue") },
+            ],
+        ),
+        definition::<ElasticQuota>(
+            &["eq", "eqs"],
+            Status::Subresource,
+            vec![
+                column("Used", "string", ".status.used"),
+                column("Max", "string", ".spec.max"),
+                column("Age", "date", AGE),
             ],
         ),
         definition::<CoschedulingGroup>(

@@ -289,6 +289,7 @@ fn nothing_of_a_schema_is_lost() {
         schema::<HyperNode>(),
         schema::<Numatopology>(),
         schema::<CoschedulingGroup>(),
+        schema::<ElasticQuota>(),
     ] {
         let props: JSONSchemaProps = serde_json::from_value(made.clone()).expect("a schema");
         let mut kept = serde_json::to_value(props).expect("JSON");

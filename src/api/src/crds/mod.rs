@@ -1,4 +1,5 @@
-//! Custom resources: Volcano's PodGroup, Queue, HyperNode, Numatopology and Job, coscheduling's and Kubernetes' PodGroup.
+//! Custom resources: Volcano's PodGroup, Queue, HyperNode, Numatopology and Job, coscheduling's and Kubernetes' PodGroup,
+//! scheduler-plugins' ElasticQuota.
 //!
 //! A type stands for two things at once. Reading is lenient: every field may be missing or null, numbers are wider than
 //! allowed, texts are not looked into, so that what is wrong is reported by name and not lost with its object. Of the
@@ -9,6 +10,7 @@
 
 mod coscheduling;
 pub(crate) mod definition;
+mod elastic_quota;
 mod foreign;
 mod hyper_node;
 mod numatopology;
@@ -17,6 +19,7 @@ mod queue;
 mod schema;
 
 pub use coscheduling::{CoschedulingFields, CoschedulingGroup, CoschedulingStatusFields};
+pub use elastic_quota::{ElasticQuota, ElasticQuotaFields, ElasticQuotaStatusFields};
 pub use foreign::{
     KubernetesGangFields, KubernetesGroup, KubernetesGroupFields, KubernetesPolicyFields, PartitionFields, VolcanoJob,
     VolcanoJobFields, VolcanoTaskFields,
@@ -115,7 +118,7 @@ use {fields, object};
 pub(crate) mod groups {
     /// Group of PodGroups and Queues.
     pub(crate) const VOLCANO: &str = "scheduling.volcano.sh/";
-    /// Group of coscheduling's PodGroups.
+    /// Group of coscheduling's PodGroups, and of ElasticQuotas.
     pub(crate) const COSCHEDULING: &str = "scheduling.x-k8s.io/";
     /// Group of Kubernetes' PodGroups.
     pub(crate) const KUBERNETES: &str = "scheduling.k8s.io/";

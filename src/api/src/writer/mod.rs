@@ -36,7 +36,7 @@ pub use budget::budget;
 pub use group::pod_group;
 pub use node::node;
 pub use pod::pod;
-pub use policy::{priority_class, quota};
+pub use policy::{elastic_quota, priority_class, quota};
 pub use queue::queue;
 
 use crate::quantities::ResourceList;

@@ -14,7 +14,7 @@ use krafla_model::resources::GPU_NAME;
 use krafla_model::storage::{Disk, PodClaim, PodVolumes};
 use krafla_model::subgroup::{NetworkTopology, SubGroupPolicy, TopologyMode};
 use krafla_model::taints::{Effect, Match, Taint, Toleration};
-use krafla_model::{NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, QuotaSpec};
+use krafla_model::{ElasticQuotaSpec, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, QuotaSpec};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -452,6 +452,12 @@ proptest! {
     #[test]
     fn budgets_come_back(spec in a_budget()) {
         prop_assert_eq!(Converter::new().budget(&sent(budget(&spec))), (Some(spec), vec![]));
+    }
+
+    #[test]
+    fn elastic_quotas_come_back(namespace in name(), name in name(), min in some_of(OF_QUOTAS, 0), max in some_of(OF_QUOTAS, 0)) {
+        let spec = ElasticQuotaSpec { namespace, name, min, max };
+        prop_assert_eq!(Converter::new().elastic_quota(&sent(elastic_quota(&spec))), (Some(spec), vec![]));
     }
 
     #[test]

@@ -137,6 +137,7 @@ fn what_cannot_be_read_exits_2_and_the_other_files_are_checked_all_the_same() {
     folder.run(&["check", "nope.conf", "good.conf"]).exits(2).says(&["nope.conf", "good.conf: accepted"]);
 }
 
+//
 #[test]
 fn profiles_are_printed_with_nothing_left_to_defaults() {
     let example = include_str!("../../../../conf/kube-scheduler/two-profiles.yaml");

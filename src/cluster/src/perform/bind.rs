@@ -73,7 +73,8 @@ impl Inner {
         let _held = (!claims.is_empty()).then(|| self.means.backlog.enter());
         let outcome = match way.bind().await {
             Some(Ok(())) => Outcome::Bound { pod: pod.uid },
-            Some(Err(message)) => Outcome::BindRefused { pod: pod.uid, message },
+            // Whether it was done all the same, the pod knows.
+            Some(Err(message)) => self.ask_until_known(&pod, node, message).await,
             None => self.bind(pod, node).await,
         };
         match outcome {
@@ -221,6 +222,7 @@ mod tests {
         Outcome::BindRefused { pod: "u1".into(), message: message.to_owned() }
     }
 
+    //
     #[tokio::test(start_paused = true)]
     async fn a_bind_is_sent_once_to_the_binding_of_the_pod() {
         let (is, asked) = outcome(|_, _| done()).await;

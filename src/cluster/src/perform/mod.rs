@@ -7,7 +7,7 @@ mod deallocate;
 mod events;
 mod evict;
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 mod hooks;
 mod interest;
 mod placing;

@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use krafla_model::{Name, Unchecked};
+
 use super::arguments::{Arguments, Value};
 use super::switches::Switches;
 use crate::registry::Registry;
 use crate::scheduling::point::ExtensionPoint;
 use crate::scheduling::profile::{Profile, ProfileEntry};
 use crate::scheduling::queue::QueueTimes;
+use crate::scheduling::search::FIT;
 
 /// The plugin that makes room for pods that are scheduled one by one.
 pub const DEFAULT_PREEMPTION: &str = "DefaultPreemption";
@@ -206,6 +209,29 @@ impl Policy {
     #[must_use]
     pub fn plugin(&self, name: &str) -> Option<&PluginEntry> {
         self.plugins().map(|(_, entry)| entry).find(|entry| entry.name == name)
+    }
+
+    /// What nodes are not asked for, by profile: `ignoredResources` and `ignoredResourceGroups` of NodeResourcesFit. Empty
+    /// if no profile says so.
+    #[must_use]
+    pub fn unchecked(&self) -> BTreeMap<Name, Unchecked> {
+        let of = |profile: &ProfilePolicy| {
+            let texts = |key: &str| -> BTreeSet<Name> {
+                let Some(Value::Map(fit)) = profile.arguments.get(FIT) else { return BTreeSet::new() };
+                let Some(Value::List(list)) = fit.get(key) else { return BTreeSet::new() };
+                list.iter()
+                    .filter_map(|value| {
+                        if let Value::Text(text) = value { Some(&**text) } else { None }.map(Name::from)
+                    })
+                    .collect()
+            };
+            (
+                Name::from(&*profile.name),
+                Unchecked { names: texts("ignoredResources"), groups: texts("ignoredResourceGroups") },
+            )
+        };
+        let all: BTreeMap<Name, Unchecked> = self.profiles.iter().map(of).collect();
+        if all.values().all(|unchecked| *unchecked == Unchecked::default()) { BTreeMap::new() } else { all }
     }
 
     /// Every plugin with the number of its tier, from 0, in the order of the file.

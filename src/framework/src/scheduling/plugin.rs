@@ -195,6 +195,10 @@ pub trait NodePlugin: Send {
         Permit::Approve
     }
 
+    /// Something has changed in the cluster while pods wait at Permit, which the plugin may now let go or reject. Only
+    /// plugins at Permit hear of it.
+    fn cluster_changed(&mut self, cluster: &ClusterState, event: &ClusterEvent, waiting: &mut WaitingPods) {}
+
     /// The task has been bound.
     fn post_bind(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId) {}
 }

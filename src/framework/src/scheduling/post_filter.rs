@@ -1,8 +1,11 @@
 //! What a plugin may try when no node fits a pod: on the books themselves, and undone before it answers.
 
+use std::collections::BTreeMap;
+
 use krafla_model::journal::{Refusal, Savepoint};
 use krafla_model::{ClusterState, Name, NodeId, TaskId};
 
+use crate::scheduling::extender::NodeVictims;
 use crate::scheduling::profile::Profile;
 use crate::scheduling::search::{SearchLimits, Searcher};
 use crate::scheduling::verdict::Refusals;
@@ -92,6 +95,23 @@ impl<'a> FailedAttempt<'a> {
     /// Whether the pod fits on a node as things are tried.
     pub fn fits(&mut self, node: NodeId) -> bool {
         let anytime = SearchLimits { may_start: true, may_wait: true };
-        self.searcher.verdict(self.profile, self.cluster, self.task, node, anytime).is_ok()
+        self.searcher.would_fit(self.profile, self.cluster, self.task, node, anytime)
+    }
+
+    /// Whether an extender has a say in preemption.
+    pub fn has_preempting_extenders(&self) -> bool {
+        self.profile.extenders.as_ref().is_some_and(|extenders| extenders.preempt(self.cluster, self.task))
+    }
+
+    /// Leaves of the nodes that could be cleared those to which the extenders agree. `Err` is the sentence of one that
+    /// failed.
+    pub fn ask_extenders(
+        &self,
+        candidates: BTreeMap<NodeId, NodeVictims<TaskId>>,
+    ) -> Result<BTreeMap<NodeId, NodeVictims<TaskId>>, String> {
+        match &self.profile.extenders {
+            Some(extenders) => extenders.process_preemption(self.cluster, self.task, candidates),
+            None => Ok(candidates),
+        }
     }
 }

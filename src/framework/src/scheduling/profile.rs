@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use krafla_model::cluster_event::ClusterEvent;
 use krafla_model::storage::ClaimChoice;
 use krafla_model::{ClusterState, Name, NodeId, TaskId};
 
 use crate::effect::ClaimsToBind;
 use crate::scheduling::binding::BindingPlugin;
+use crate::scheduling::extender::{EXTENDER_BIND, Extenders};
 use crate::scheduling::plugin::{NodePlugin, Permit, Scope};
 use crate::scheduling::point::ExtensionPoint;
 use crate::scheduling::search::FIT;
@@ -60,6 +62,8 @@ pub struct Profile {
     bounds_scores: bool,
     /// Whether promised room counts beside all that is there, rather than being what terminates.
     promises_beside: bool,
+    /// Who has a say from outside.
+    pub(crate) extenders: Option<Extenders>,
     /// Plugins that take part on the way to the bind, in order.
     binding: Vec<Name>,
     pub(crate) entries: Vec<ProfileEntry>,
@@ -68,6 +72,7 @@ pub struct Profile {
     pub(crate) filters: Vec<usize>,
     /// How many of the filters stand before NodeResourcesFit; 0 where it is not named.
     before_fit: usize,
+    pub(crate) pre_scorers: Vec<usize>,
     pub(crate) scorers: Vec<usize>,
 }
 
@@ -92,6 +97,7 @@ impl Profile {
             at(ExtensionPoint::Filter).filter(|&i| entries[i].plugin.filter_scope().is_some()).collect();
         let fit = at(ExtensionPoint::Filter).position(|i| entries[i].plugin.name() == FIT).unwrap_or(0);
         let before_fit = at(ExtensionPoint::Filter).take(fit).filter(|i| filters.contains(i)).count();
+        let pre_scorers = at(ExtensionPoint::PreScore).collect();
         let scores = |&i: &usize| entries[i].plugin.score_scope().is_some() && entries[i].weight != 0.0;
         let scorers = at(ExtensionPoint::Score).filter(scores).collect();
         Self {
@@ -99,12 +105,14 @@ impl Profile {
             percentage_of_nodes_to_score,
             bounds_scores: true,
             promises_beside: false,
+            extenders: None,
             binding: Vec::new(),
             entries,
             order,
             pre_filters,
             filters,
             before_fit,
+            pre_scorers,
             scorers,
         }
     }
@@ -153,6 +161,9 @@ impl Profile {
     /// Plugins that a shell asks on the way to a task's bind, in order, and what it has to write for its claims.
     pub fn way_to_bind(&self, cluster: &ClusterState, task: TaskId) -> (Vec<Name>, Vec<ClaimsToBind>) {
         let (mut names, mut claims) = (Vec::new(), Vec::new());
+        if self.extenders.as_ref().is_some_and(|extenders| extenders.bind(cluster, cluster.shape_of(task))) {
+            names.push(EXTENDER_BIND.into());
+        }
         for name in &self.binding {
             let entry = self.entries.iter().find(|entry| entry.plugin.name() == name.as_str());
             let own = entry.and_then(|entry| entry.plugin.claims_to_bind(cluster, task));
@@ -162,6 +173,11 @@ impl Profile {
             claims.extend(own);
         }
         (names, claims)
+    }
+
+    /// Whether extenders filter or score nodes for a task.
+    pub(crate) fn extenders_choose(&self, cluster: &ClusterState, task: TaskId) -> bool {
+        self.extenders.as_ref().is_some_and(|extenders| extenders.choose(cluster, cluster.shape_of(task)))
     }
 
     /// Whether any plugin filters nodes.
@@ -263,6 +279,19 @@ impl Profile {
         Ok(timers)
     }
 
+    /// Tells the Permit plugins what has changed, if anybody waits for them.
+    pub fn tell_permit_plugins(&mut self, cluster: &ClusterState, events: &[ClusterEvent], waiting: &mut WaitingPods) {
+        let Self { order, entries, .. } = self;
+        for &i in order.get(&ExtensionPoint::Permit).into_iter().flatten() {
+            for event in events {
+                if waiting.is_empty() {
+                    return;
+                }
+                entries[i].plugin.cluster_changed(cluster, event, waiting);
+            }
+        }
+    }
+
     /// Tells the PostBind plugins that a task is bound.
     pub fn run_post_bind_plugins(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId) {
         let Self { order, entries, .. } = self;
@@ -281,6 +310,12 @@ impl Profile {
     #[must_use]
     pub(crate) fn with_nominations(self) -> Self {
         Self { promises_beside: true, ..self }
+    }
+
+    /// With these extenders, which all profiles of a configuration share.
+    #[must_use]
+    pub(crate) fn with_extenders(self, extenders: Option<Extenders>) -> Self {
+        Self { extenders, ..self }
     }
 
     /// See [`Self::with_nominations`].

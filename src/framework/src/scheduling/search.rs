@@ -15,6 +15,7 @@ use krafla_model::{ClusterState, NodeId, Resources, Shape, ShapeId, TaskId};
 use ordered_float::OrderedFloat;
 
 use crate::scheduling::cycle_state::CycleState;
+use crate::scheduling::extender;
 use crate::scheduling::plugin::{PreFilter, PreScore};
 use crate::scheduling::profile::Profile;
 use crate::scheduling::verdict::{RefusalCount, Refusals, Verdict, Why};
@@ -80,6 +81,8 @@ pub struct Searcher {
     skipped: Vec<bool>,
     /// Plugins that narrowed the nodes.
     narrowing: Vec<bool>,
+    /// Plugins that have nothing to say about the score.
+    silent: Vec<bool>,
     looked_at: usize,
     unschedulable: Vec<NodeId>,
     totals: Vec<f64>,
@@ -98,7 +101,8 @@ impl Searcher {
     ) -> Found {
         let nodes = cluster.nodes();
         let narrowed = self.pre_filter(profile, cluster, task);
-        let by_node = profile.filters.iter().all(|&i| self.skipped[i] || profile.filters_by_node(i));
+        let by_node = profile.filters.iter().all(|&i| self.skipped[i] || profile.filters_by_node(i))
+            && !profile.extenders_choose(cluster, task);
         if narrowed.is_err() || !by_node {
             return self.find_prepared(profile, cluster, task, nodes, limits, usize::MAX, prefer, narrowed);
         }
@@ -221,7 +225,8 @@ impl Searcher {
             refused.plugins.extend(self.narrowing_plugins(profile));
         }
         let shape = cluster.shape_of(task);
-        let enough = if profile.scorers.is_empty() { 1 } else { enough };
+        let first_will_do = profile.scorers.is_empty() && !profile.extenders_choose(cluster, task);
+        let enough = if first_will_do { 1 } else { enough };
         for &node in candidates {
             self.looked_at += 1;
             if let (Some(only), Some(left_out)) = (&narrowed, &left_out)
@@ -252,7 +257,7 @@ impl Searcher {
                     if matches!(verdict, Verdict::Unschedulable(Why::Short(_)) | Verdict::Unresolvable(Why::Short(_))) {
                         let host = cluster.node(node);
                         let held = held(profile, host.books());
-                        for more in shape.request.all_over(&held, &host.allocatable).skip(1) {
+                        for more in cluster.asked_of_nodes(shape).all_over(&held, &host.allocatable).skip(1) {
                             refused.also_short(more);
                         }
                     }
@@ -260,12 +265,24 @@ impl Searcher {
                 }
             }
         }
+        if let Some(extenders) = &profile.extenders {
+            let objection = |node, verdict| extender::count(&mut refused, &mut self.unschedulable, node, verdict);
+            let mut asked = extenders.filter(cluster, task, &mut self.now, objection);
+            if asked.is_ok() && self.now.is_empty() {
+                let objection = |node, verdict| extender::count(&mut refused, &mut self.unschedulable, node, verdict);
+                asked = extenders.filter(cluster, task, &mut self.later, objection);
+            }
+            if let Err(why) = asked {
+                refused.error = Some(why);
+                return Found::Nothing(refused.into_words(cluster));
+            }
+        }
         let (nodes, room) =
             if self.now.is_empty() { (&self.later, Room::AfterRelease) } else { (&self.now, Room::Now) };
         match nodes.as_slice() {
             [] => Found::Nothing(refused.into_words(cluster)),
             [only] => Found::Node { node: *only, room, score: 0.0 },
-            [first, ..] if profile.scorers.is_empty() => Found::Node { node: *first, room, score: 0.0 },
+            [first, ..] if first_will_do => Found::Node { node: *first, room, score: 0.0 },
             _ => {
                 let nodes = std::mem::take(if room == Room::Now { &mut self.now } else { &mut self.later });
                 let best = self.best(profile, cluster, task, &nodes, prefer);
@@ -303,13 +320,21 @@ impl Searcher {
     ) -> Result<&[f64], String> {
         self.totals.clear();
         self.totals.resize(nodes.len(), 0.0);
-        for &i in &profile.scorers {
-            let entry = &profile.entries[i];
-            match entry.plugin.pre_score(cluster, task, nodes, &mut self.state) {
+        self.silent.clear();
+        self.silent.resize(profile.entries.len(), false);
+        for &i in &profile.pre_scorers {
+            let plugin = &profile.entries[i].plugin;
+            match plugin.pre_score(cluster, task, nodes, &mut self.state) {
                 PreScore::Score => {}
-                PreScore::Skip => continue,
-                PreScore::Error(why) => return Err(failed(entry.plugin.name(), "PreScore", &why, cluster)),
+                PreScore::Skip => self.silent[i] = true,
+                PreScore::Error(why) => return Err(failed(plugin.name(), "PreScore", &why, cluster)),
             }
+        }
+        for &i in &profile.scorers {
+            if self.silent[i] {
+                continue;
+            }
+            let entry = &profile.entries[i];
             self.scores.clear();
             self.scores.extend(nodes.iter().map(|&node| entry.plugin.score(cluster, task, node, &self.state)));
             entry.plugin.normalize(cluster, nodes, &self.state, &mut self.scores);
@@ -325,11 +350,32 @@ impl Searcher {
             }
             tell(entry.plugin.name(), &self.scores);
         }
+        if let Some(extenders) = &profile.extenders {
+            extenders.prioritize(cluster, task, nodes, &mut self.totals);
+        }
         Ok(&self.totals)
     }
 
     /// What one node says about a task: when it has room, or its objection.
     pub fn verdict(
+        &mut self,
+        profile: &Profile,
+        cluster: &ClusterState,
+        task: TaskId,
+        node: NodeId,
+        limits: SearchLimits,
+    ) -> Result<Room, Verdict> {
+        let room = self.verdict_of_plugins(profile, cluster, task, node, limits)?;
+        let mut said = None;
+        if let Some(extenders) = &profile.extenders {
+            let asked = extenders.filter(cluster, task, &mut vec![node], |_, objection| said = Some(objection));
+            asked.map_err(|why| Verdict::Error(Why::Told(why.as_str().into())))?;
+        }
+        said.map_or(Ok(room), Err)
+    }
+
+    /// As [`Self::verdict`], without extenders.
+    fn verdict_of_plugins(
         &mut self,
         profile: &Profile,
         cluster: &ClusterState,
@@ -343,6 +389,22 @@ impl Searcher {
         }
         let said = self.examine(profile, cluster, task, cluster.shape_of(task), node, limits);
         said.map_err(|rejection| rejection.verdict)
+    }
+
+    /// Whether a task would fit on a node once those are gone who terminate, or whose eviction is tried. Extenders are not
+    /// asked.
+    pub(crate) fn would_fit(
+        &mut self,
+        profile: &Profile,
+        cluster: &ClusterState,
+        task: TaskId,
+        node: NodeId,
+        limits: SearchLimits,
+    ) -> bool {
+        self.state.set_preemption(true);
+        let fits = self.verdict_of_plugins(profile, cluster, task, node, limits).is_ok();
+        self.state.set_preemption(false);
+        fits
     }
 
     fn narrowing_plugins(&self, profile: &Profile) -> impl Iterator<Item = &'static str> {
@@ -509,10 +571,11 @@ fn room_for(
 ) -> Result<Room, Verdict> {
     let node = cluster.node(id);
     let books = node.books();
-    let short = shape.request.first_over(&held(profile, books), &node.allocatable);
+    let request = cluster.asked_of_nodes(shape);
+    let short = request.first_over(&held(profile, books), &node.allocatable);
     // Room that is promised to a task that waits is not free, even where it would fit now.
     let unpromised =
-        books.pipelined.is_zero() || shape.request.first_over(&Default::default(), &node.future_idle()).is_none();
+        books.pipelined.is_zero() || request.first_over(&Default::default(), &node.future_idle()).is_none();
     let devices = books.devices.choose(node.device_request(shape)).is_some();
     if limits.may_start && short.is_none() && unpromised && devices {
         return Ok(Room::Now);
@@ -520,7 +583,7 @@ fn room_for(
     // A task that may not start yet, for its queue's sake, may wait anywhere. Devices are not looked at here: which of
     // them will be free is known only then.
     let released = !books.releasing.is_zero() || !limits.may_start;
-    if limits.may_wait && released && shape.request.first_over(&Default::default(), &node.future_idle()).is_none() {
+    if limits.may_wait && released && request.first_over(&Default::default(), &node.future_idle()).is_none() {
         return Ok(Room::AfterRelease);
     }
     match short {

@@ -272,6 +272,12 @@ impl World {
             Event::QuotaGone { namespace, name } => {
                 self.store.quotas.remove(&(namespace.clone(), name.clone()));
             }
+            Event::ElasticQuota(quota) => {
+                self.store.elastic_quotas.insert((quota.namespace.clone(), quota.name.clone()), quota.clone());
+            }
+            Event::ElasticQuotaGone { namespace, name } => {
+                self.store.elastic_quotas.remove(&(namespace.clone(), name.clone()));
+            }
             Event::Budget(budget) => return self.apply_budget(budget.clone()),
             Event::BudgetGone { namespace, name } => self.remove_budget(&namespace.clone(), &name.clone()),
             Event::Namespace(spec) => {

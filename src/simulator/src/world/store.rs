@@ -9,7 +9,8 @@ use krafla_model::priority::PriorityClassSpec;
 use krafla_model::resources::GPU_NAME;
 use krafla_model::storage::{ClaimSpec, Storage};
 use krafla_model::{
-    BudgetSpec, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodSpec, QueueSpec, QuotaSpec, Time,
+    BudgetSpec, ElasticQuotaSpec, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodSpec, QueueSpec,
+    QuotaSpec, Time,
 };
 
 use super::objects::{Life, Submitted};
@@ -130,6 +131,7 @@ pub(super) struct Store {
     pub(super) queues: BTreeMap<Name, QueueSpec>,
     pub(super) priority_classes: BTreeMap<Name, PriorityClassSpec>,
     pub(super) quotas: BTreeMap<(Name, Name), QuotaSpec>,
+    pub(super) elastic_quotas: BTreeMap<(Name, Name), ElasticQuotaSpec>,
     pub(super) namespaces: BTreeMap<Name, NamespaceSpec>,
     pub(super) workloads: BTreeMap<(Name, Workload), WorkloadSpec>,
     pub(super) storage: Storage,
@@ -265,6 +267,7 @@ impl Store {
         let queues = self.queues.values().cloned().map(Event::Queue);
         let nodes = self.nodes.values().cloned().map(Event::Node);
         let quotas = self.quotas.values().cloned().map(Event::Quota);
+        let elastic_quotas = self.elastic_quotas.values().cloned().map(Event::ElasticQuota);
         let namespaces = self.namespaces.values().cloned().map(Event::Namespace);
         let workloads = self.workloads.values().cloned().map(Event::Workload);
         let storage = self.storage.objects().map(Event::Storage);
@@ -280,6 +283,7 @@ impl Store {
             .chain(queues)
             .chain(nodes)
             .chain(quotas)
+            .chain(elastic_quotas)
             .chain(namespaces)
             .chain(workloads)
             .chain(device_classes)

@@ -2,6 +2,7 @@
 
 mod engine;
 mod evictions;
+mod framework;
 mod journal;
 mod random_runs;
 mod scenarios;

@@ -139,6 +139,7 @@ proptest! {
         prop_assert_eq!(left, Vec::<String>::new());
     }
 
+    //
     #[test]
     fn gangs_are_whole_and_the_books_right_after_every_cycle(jobs in jobs()) {
         let mut world = World::new(Setup::default(), registry);

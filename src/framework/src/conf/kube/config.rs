@@ -12,12 +12,6 @@ use crate::conf::reader::Reader;
 use crate::conf::tree::{Entry, Node, Span, Tree};
 use crate::registry::ArgumentProblem;
 
-/// Fields that plugins read, and nothing heeds.
-const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
-    ("NodeResourcesFit", "ignoredResources", "no node is given more of any resource than it has"),
-    ("NodeResourcesFit", "ignoredResourceGroups", "no node is given more of any resource than it has"),
-];
-
 /// What the file says to one plugin.
 pub(super) struct Told {
     /// Where its name is.
@@ -87,12 +81,6 @@ fn told(reader: &mut Reader<'_>, name: &str, at: Span, entry: Option<&Entry>) ->
         }
     }
     let node = Node { tree: Tree::Map(kept), at: entry.at.clone() };
-    for (_, field, why) in WITHOUT_EFFECT.iter().filter(|(plugin, ..)| *plugin == name) {
-        if let Some(entry) = node.get(field) {
-            let message = format!("`{field}` of `{name}` has no effect in this build yet");
-            reader.warn(&entry.at, message, "no effect", Some((*why).to_owned()));
-        }
-    }
     let value = if node.entries().is_empty() { Value::Null } else { anything(&node) };
     let problems = check(reader, name, &value);
     is_valid &= problems.is_empty();

@@ -20,10 +20,6 @@ pub(super) fn read(reader: &mut Reader<'_>, entry: Option<&Entry>) -> Vec<Extend
     for item in items(reader, entry, "write a list of `- urlPrefix: …`") {
         extenders.extend(extender(reader, item, &mut binder, &mut resources));
     }
-    if let (Some(entry), false) = (entry, extenders.is_empty()) {
-        let help = "pods are placed as if there were none; what a plugin can do is better compiled in".to_owned();
-        reader.warn(&entry.at, "extenders are not called in this build yet", "no effect", Some(help));
-    }
     extenders.sort_by_key(|extender| extender.ignorable);
     extenders
 }

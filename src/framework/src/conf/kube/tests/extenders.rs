@@ -8,8 +8,6 @@ fn with(extenders: &str) -> String {
     format!("{HEAD}extenders:\n{extenders}")
 }
 
-const WARNED: Expected<'_> = ("warning 3:1", "extenders are not called in this build yet", "as if there were none");
-
 #[test]
 fn every_field_is_read() {
     let source = with(
@@ -56,43 +54,43 @@ fn mistakes() {
         (
             "a score without a weight",
             "- urlPrefix: http://a\n  prioritizeVerb: p\n",
-            &[WARNED, ("error 4:3", "needs a positive `weight`", "write `weight: 1`")],
+            &[("error 4:3", "needs a positive `weight`", "write `weight: 1`")],
         ),
         (
             "a score with a weight of 0",
             "- urlPrefix: http://a\n  prioritizeVerb: p\n  weight: 0\n",
-            &[WARNED, ("error 6:11", "needs a positive `weight`", "write `weight: 1`")],
+            &[("error 6:11", "needs a positive `weight`", "write `weight: 1`")],
         ),
         (
             "two binders",
             "- {urlPrefix: http://a, bindVerb: b}\n- {urlPrefix: http://b, bindVerb: b}\n",
-            &[WARNED, ("error 5:25", "only one extender may bind", "line 4")],
+            &[("error 5:25", "only one extender may bind", "line 4")],
         ),
         (
             "a resource of Kubernetes",
             "- {urlPrefix: http://a, filterVerb: f, managedResources: [{name: cpu}]}\n",
-            &[WARNED, ("error 4:66", "`cpu` is not an extended resource", "example.com/gpu")],
+            &[("error 4:66", "`cpu` is not an extended resource", "example.com/gpu")],
         ),
         (
             "a resource of two extenders",
             "- {urlPrefix: http://a, managedResources: [{name: a.b/c}]}\n- {urlPrefix: http://b, managedResources: \
              [{name: a.b/c}]}\n",
-            &[WARNED, ("error 5:51", "the managed resource `a.b/c` is there twice", "line 4")],
+            &[("error 5:51", "the managed resource `a.b/c` is there twice", "line 4")],
         ),
         (
             "insecure, with an authority",
             "- {urlPrefix: http://a, tlsConfig: {insecure: true, caFile: /ca}}\n",
-            &[WARNED, ("error 4:37", "would check nothing", "")],
+            &[("error 4:37", "would check nothing", "")],
         ),
         (
             "data that is not base64",
             "- {urlPrefix: http://a, tlsConfig: {caData: \"a!\"}}\n",
-            &[WARNED, ("error 4:45", "`caData` has to be base64", "base64 --wrap=0")],
+            &[("error 4:45", "`caData` has to be base64", "base64 --wrap=0")],
         ),
         (
             "an unknown field",
             "- {urlPrefix: http://a, filterverb: f}\n",
-            &[WARNED, ("error 4:25", "an extender has no field `filterverb`", "did you mean `filterVerb`?")],
+            &[("error 4:25", "an extender has no field `filterverb`", "did you mean `filterVerb`?")],
         ),
     ];
     for (name, source, want) in cases {

@@ -50,6 +50,7 @@ fn the_default_profile_is_that_of_kubernetes() {
 /// A rule, what a profile says below `plugins`, a point, and who is asked there.
 type Case<'a> = (&'a str, &'a str, ExtensionPoint, String);
 
+//
 #[test]
 fn each_rule_of_merging_and_expansion() {
     let no_filters = |names: &[&str]| {

@@ -6,6 +6,7 @@ fn plugins(text: &str) -> String {
     one(&format!("- plugins:\n{text}"))
 }
 
+//
 #[test]
 fn plugins_and_points() {
     let cases: &[(&str, String, &[Expected<'_>])] = &[

@@ -37,6 +37,11 @@ impl Disruption {
             earliest_start: Reverse(at_the_top.map(|task| started(cluster, *task)).min().unwrap_or(Time::NEVER)),
         }
     }
+
+    /// Victims that a disruption budget protects.
+    pub(super) fn violations(&self) -> usize {
+        self.violations
+    }
 }
 
 /// Order of pods by importance, the most important first: priority, then who started earlier.
