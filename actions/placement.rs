@@ -87,7 +87,10 @@ fn place(
         }
         Found::Nothing(refusals) => {
             attempt.first.get_or_insert_with(|| (task, refusals.clone()));
-            attempt.failed.insert(shape, refusals);
+            // Pods alike in all else may have claims of their own.
+            if statement.session().cluster().task(task).claims.is_empty() {
+                attempt.failed.insert(shape, refusals);
+            }
             false
         }
     }

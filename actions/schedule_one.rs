@@ -9,9 +9,10 @@ use std::sync::Arc;
 use krafla_framework::conf::catalogue::ActionInfo;
 use krafla_framework::conf::policy::{DEFAULT_PREEMPTION, SCHEDULE_ONE};
 use krafla_framework::{
-    Action, Arguments, EvictionCertificate, Found, PodRef, Reason, Refusals, Refused, SearchLimits, Session,
+    Action, Arguments, EvictionCertificate, ExtensionPoint, Found, PodRef, Reason, Refusals, Refused, SearchLimits,
+    Session,
 };
-use krafla_model::{NodeId, TaskId};
+use krafla_model::{NodeId, TaskId, TaskStatus};
 
 /// Name and arguments.
 pub const INFO: ActionInfo = ActionInfo {
@@ -51,6 +52,7 @@ impl Action for ScheduleOne {
             queue.update(plugins, cluster, &events);
             events
         });
+        explain_kept_out(session);
         session.tell_permit_plugins(&events.unwrap_or_default());
         let cluster = session.cluster();
         let node_of = |task: TaskId| cluster.find_node(cluster.task(task).nominated.as_deref()?);
@@ -208,6 +210,18 @@ fn preempt(session: &mut Session<'_>, task: TaskId, node: NodeId, victims: &[Tas
     }
     take_back(session);
     session.nominate(task, node);
+}
+
+/// Says why pods are kept out of the queue. Those with scheduling gates say so themselves.
+fn explain_kept_out(session: &mut Session<'_>) {
+    let kept_out = session.with_queue(|queue, _, _| queue.take_kept_out()).unwrap_or_default();
+    for (task, plugin, why) in kept_out {
+        let cluster = session.cluster();
+        if cluster.get_task(task).is_some_and(|pod| pod.status() == TaskStatus::Pending) {
+            let why = why.text(cluster);
+            session.explain_task(task, Reason::refused_by_plugin(plugin, ExtensionPoint::PreEnqueue, why));
+        }
+    }
 }
 
 /// Lets those in that plugins want to be tried soon.

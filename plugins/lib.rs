@@ -36,7 +36,13 @@ use krafla_framework::{ActionBuilder, PluginBuilder, Registry};
 
 /// A registry with every plugin of this crate and these actions.
 pub fn registry(actions: Vec<ActionBuilder>) -> Registry {
-    Registry { actions, plugins: all(), node_plugins: node::all(), ..Registry::default() }
+    Registry {
+        actions,
+        plugins: all(),
+        node_plugins: node::all(),
+        binding_plugins: node::binding(),
+        ..Registry::default()
+    }
 }
 
 /// Every plugin of this crate, in the order in which help texts list them.

@@ -6,7 +6,8 @@ use krafla_framework::{ArgumentInfo, PluginEntry, PluginInfo, Point};
 use krafla_framework::{NodePlugin, ProfileEntry};
 
 use crate::node::{
-    InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeUnschedulable, PodTopologySpread, TaintToleration, WEIGHT,
+    DynamicResources, InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeUnschedulable, NodeVolumeLimits,
+    PodTopologySpread, TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone, WEIGHT,
 };
 
 /// Name, arguments and points.
@@ -18,10 +19,10 @@ pub const INFO: PluginInfo = PluginInfo {
         ArgumentInfo::new(NODE_PORTS, Bool, "true", "host ports"),
         ArgumentInfo::new(TAINTS, Bool, "true", "taints"),
         ArgumentInfo::new(POD_AFFINITY, Bool, "true", "affinity between pods"),
-        ArgumentInfo::new("predicate.NodeVolumeLimitsEnable", Bool, "true", "volumes that a node can attach"),
-        ArgumentInfo::new("predicate.VolumeZoneEnable", Bool, "true", "zones of volumes"),
+        ArgumentInfo::new(VOLUME_LIMITS, Bool, "true", "volumes that a node can attach"),
+        ArgumentInfo::new(VOLUME_ZONE, Bool, "true", "zones of volumes"),
         ArgumentInfo::new(SPREAD, Bool, "true", "spread over domains"),
-        ArgumentInfo::new("predicate.VolumeBindingEnable", Bool, "true", "claims that wait for a node"),
+        ArgumentInfo::new(VOLUME_BINDING, Bool, "true", "volumes of claims, and claims that wait for a node"),
         ArgumentInfo::new("predicate.CacheEnable", Bool, "false", "accepted; equal pods are always asked for once"),
         ArgumentInfo::new(
             "predicate.DynamicResourceAllocationEnable",
@@ -30,23 +31,23 @@ pub const INFO: PluginInfo = PluginInfo {
             "the feature gate DynamicResourceAllocation decides, in Volcano too",
         ),
         ArgumentInfo::new("volumebinding.weight", WEIGHT, "1", "weight of the score of volumes"),
-        ArgumentInfo::new("volumebinding.bindTimeoutSeconds", COUNT, "600", "longest wait for volumes, in seconds"),
+        ArgumentInfo::new(BIND_TIMEOUT, COUNT, "600", "longest wait for volumes, in seconds"),
         ArgumentInfo::new("volumebinding.shape", Any, "", "list of {utilization, score}"),
-        ArgumentInfo::new(
-            "dynamicresources.filterTimeoutSeconds",
-            COUNT,
-            "10",
-            "longest search for devices on one node, in seconds",
-        ),
+        ArgumentInfo::new(DEVICE_SEARCH, COUNT, "10", "longest search for devices on one node, in seconds"),
     ],
     points: &[Point::Predicate, Point::NodeOrder],
 };
 
+const DEVICE_SEARCH: &str = "dynamicresources.filterTimeoutSeconds";
 const NODE_AFFINITY: &str = "predicate.NodeAffinityEnable";
 const NODE_PORTS: &str = "predicate.NodePortsEnable";
 const POD_AFFINITY: &str = "predicate.PodAffinityEnable";
 const SPREAD: &str = "predicate.PodTopologySpreadEnable";
 const TAINTS: &str = "predicate.TaintTolerationEnable";
+const VOLUME_BINDING: &str = "predicate.VolumeBindingEnable";
+const VOLUME_LIMITS: &str = "predicate.NodeVolumeLimitsEnable";
+const VOLUME_ZONE: &str = "predicate.VolumeZoneEnable";
+const BIND_TIMEOUT: &str = "volumebinding.bindTimeoutSeconds";
 const COUNT: krafla_framework::ArgumentKind = Integer { min: 0, max: i64::MAX };
 
 struct Predicates {
@@ -55,6 +56,12 @@ struct Predicates {
     taints: bool,
     pod_affinity: bool,
     spread: bool,
+    volume_limits: bool,
+    volume_zone: bool,
+    /// The longest search for devices on one node, in milliseconds.
+    device_search_ms: u64,
+    /// The longest wait for volumes, in seconds; `None` if claims are not looked at.
+    volume_binding: Option<i64>,
 }
 
 /// Makes the plugin.
@@ -66,6 +73,10 @@ pub fn build(entry: &PluginEntry) -> Box<dyn SessionPlugin> {
         taints: enabled(TAINTS),
         pod_affinity: enabled(POD_AFFINITY),
         spread: enabled(SPREAD),
+        volume_limits: enabled(VOLUME_LIMITS),
+        volume_zone: enabled(VOLUME_ZONE),
+        device_search_ms: u64::try_from(entry.arguments.integer(DEVICE_SEARCH, 10)).unwrap_or(0).saturating_mul(1_000),
+        volume_binding: enabled(VOLUME_BINDING).then(|| entry.arguments.integer(BIND_TIMEOUT, 600)),
     })
 }
 
@@ -93,10 +104,28 @@ impl SessionPlugin for Predicates {
         if self.pod_affinity {
             filters.push(Box::new(InterPodAffinity::in_a_session(0)));
         }
+        if self.volume_limits {
+            filters.push(Box::new(NodeVolumeLimits));
+        }
+        if self.volume_zone {
+            filters.push(Box::new(VolumeZone));
+        }
         if self.spread {
             filters.push(Box::new(PodTopologySpread::in_a_session()));
         }
-        filters.into_iter().map(ProfileEntry::filter).collect()
+        if self.volume_binding.is_some() {
+            filters.push(Box::new(VolumeRestrictions));
+        }
+        use krafla_framework::ExtensionPoint::{Filter, PreBind, PreFilter, Reserve, Score};
+        let mut entries: Vec<ProfileEntry> = filters.into_iter().map(ProfileEntry::filter).collect();
+        if let Some(seconds) = self.volume_binding {
+            let points = [PreFilter, Filter, Reserve, PreBind].into();
+            entries.push(ProfileEntry::at(Box::new(VolumeBinding::with_timeout(seconds)), points, 0.0));
+        }
+        let points = [PreFilter, Filter, Score, Reserve, PreBind].into();
+        let devices = DynamicResources::with_timeout_ms(self.device_search_ms);
+        entries.push(ProfileEntry::at(Box::new(devices), points, 1.0));
+        entries
     }
 }
 

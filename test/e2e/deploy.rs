@@ -17,7 +17,11 @@ const ACCOUNT: &str = "system:serviceaccount:volcano-system:krafla";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_object_is_accepted_and_the_role_is_enough() {
-    let Some(stage) = Stage::with(Options::new().user(ACCOUNT, &[])).await else { return };
+    let Some(stage) =
+        Stage::with(Options::new().user(ACCOUNT, &[]).also_controller("persistentvolume-binder-controller")).await
+    else {
+        return;
+    };
     let objects = objects_of(&repository().join("conf/deploy"));
     for (really, what) in [(false, "in a dry run"), (true, "for good")] {
         for object in &objects {
@@ -47,7 +51,12 @@ async fn every_object_is_accepted_and_the_role_is_enough() {
         member["metadata"]["labels"] = json!({ "group": "other", "scheduling.x-k8s.io/pod-group": "other" });
         stage.create(&member).await;
     }
-    for (group, n) in [("alone", 1), ("gang", 3), ("web", 2), ("other", 2)] {
+    for object in crate::volumes::local("disk", "n1") {
+        stage.create(&object).await;
+    }
+    crate::devices::offer(&stage, "n0").await;
+    stage.create(&crate::devices::claimant("claims", "c1", "volcano")).await;
+    for (group, n) in [("alone", 1), ("gang", 3), ("web", 2), ("other", 2), ("disk", 1), ("claims", 1)] {
         stage.until_bound(&format!("group={group}"), n).await;
     }
 

@@ -19,6 +19,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// How long anything that should happen may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Kinds without namespaces.
+const CLUSTER_WIDE: [&str; 10] = [
+    "Queue",
+    "Node",
+    "PriorityClass",
+    "Namespace",
+    "HyperNode",
+    "ClusterRole",
+    "PersistentVolume",
+    "StorageClass",
+    "DeviceClass",
+    "ResourceSlice",
+];
+
 /// A cluster with Krafla's custom resources, on which nothing schedules yet.
 pub(crate) struct Stage {
     pub(crate) control_plane: ControlPlane,
@@ -127,7 +141,7 @@ impl Stage {
     pub(crate) fn api(&self, api_version: &str, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        let cluster_wide = ["Queue", "Node", "PriorityClass", "Namespace", "HyperNode", "ClusterRole"].contains(&kind);
+        let cluster_wide = CLUSTER_WIDE.contains(&kind);
         if cluster_wide {
             return Api::all_with(self.client.clone(), &resource);
         }

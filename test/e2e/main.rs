@@ -5,6 +5,7 @@
 //! possible these tests say so and pass, unless `KRAFLA_E2E=required`.
 
 mod deploy;
+mod devices;
 mod evictions;
 mod extenders;
 mod faults;
@@ -12,4 +13,5 @@ mod harness;
 mod objects;
 mod profiles;
 mod proxy;
+mod volumes;
 mod workloads;

@@ -68,10 +68,16 @@ impl Converter {
             Object::ResourceQuota(quota) => event(self.quota(quota), Event::Quota),
             Object::ElasticQuota(quota) => event(self.elastic_quota(quota), Event::ElasticQuota),
             Object::DisruptionBudget(budget) => event(self.budget(budget), Event::Budget),
+            Object::ResourceClaim(claim) => {
+                event(self.resource_claim(claim), |claim| Event::ResourceClaim(Box::new(claim)))
+            }
+            Object::DeviceClass(class) => event(self.device_class(class), Event::DeviceClass),
+            Object::ResourceSlice(slice) => event(self.resource_slice(slice), Event::ResourceSlice),
             Object::Namespace(namespace) => event(self.namespace(namespace), Event::Namespace),
             Object::Service(service) => event(self.service(service), Event::Workload),
+            Object::Storage(object) => event(self.storage(object), Event::Storage),
             Object::Selecting(workload) => event(self.selecting(workload), Event::Workload),
-            Object::Workload(_) | Object::Other { .. } => (None, Vec::new()),
+            Object::Workload(_) | Object::ClaimTemplate(_) | Object::Other { .. } => (None, Vec::new()),
         }
     }
 
@@ -91,10 +97,14 @@ impl Converter {
             Object::ResourceQuota(_) => Event::QuotaGone { namespace, name: name()? },
             Object::ElasticQuota(_) => Event::ElasticQuotaGone { namespace, name: name()? },
             Object::DisruptionBudget(_) => Event::BudgetGone { namespace, name: name()? },
+            Object::ResourceClaim(_) => Event::ResourceClaimGone { namespace, name: name()? },
+            Object::DeviceClass(_) => Event::DeviceClassGone(name()?),
+            Object::ResourceSlice(_) => Event::ResourceSliceGone(name()?),
             Object::Namespace(_) => Event::NamespaceGone(name()?),
             Object::Service(_) => Event::WorkloadGone { namespace, workload: self.workload_of("Service", meta)? },
+            Object::Storage(object) => Event::StorageGone(object.key()?),
             Object::Selecting(one) => Event::WorkloadGone { namespace, workload: self.workload_of(one.kind, meta)? },
-            Object::Workload(_) | Object::Other { .. } => return None,
+            Object::Workload(_) | Object::ClaimTemplate(_) | Object::Other { .. } => return None,
         })
     }
 

@@ -81,10 +81,15 @@ metadata: {name: k}
             Object::ResourceQuota(_) => "quota",
             Object::DisruptionBudget(_) => "budget",
             Object::Workload(_) => "workload",
+            Object::ResourceClaim(_) => "claim",
+            Object::ClaimTemplate(_) => "template",
+            Object::DeviceClass(_) => "device class",
+            Object::ResourceSlice(_) => "slice",
             Object::ElasticQuota(_) => "elasticquota",
             Object::Namespace(_) => "namespace",
             Object::Service(_) => "service",
             Object::Selecting(_) => "selecting",
+            Object::Storage(_) => "storage",
             Object::Other { .. } => "other",
         })
         .collect();

@@ -54,6 +54,10 @@ impl Converter {
             unschedulable: spec.and_then(|spec| spec.unschedulable).unwrap_or(false),
             allocatable,
             images,
+            features: {
+                let declared = status.and_then(|status| status.declared_features.as_ref());
+                declared.into_iter().flatten().map(|feature| names.intern(feature)).collect()
+            },
             gpu_devices: gpu_devices(node, report),
         })
     }

@@ -4,6 +4,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ResourceQuota, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use crate::crds::{CoschedulingGroup, ElasticQuota, KubernetesGroup, PodGroup, Queue, VolcanoJob, groups};
 use crate::fault::{Fault, typed};
 use crate::spread::Selecting;
+use crate::storage_object::StorageManifest;
 use crate::workload::Workload;
 
 /// A Kubernetes object.
@@ -36,10 +38,20 @@ pub enum Object {
     ElasticQuota(Box<ElasticQuota>),
     /// A PodDisruptionBudget.
     DisruptionBudget(Box<PodDisruptionBudget>),
+    /// A claim of devices.
+    ResourceClaim(Box<ResourceClaim>),
+    /// What claims of pods are made from.
+    ClaimTemplate(Box<ResourceClaimTemplate>),
+    /// A class of devices.
+    DeviceClass(Box<DeviceClass>),
+    /// Devices that a driver offers.
+    ResourceSlice(Box<ResourceSlice>),
     /// A namespace.
     Namespace(Box<Namespace>),
     /// A service.
     Service(Box<Service>),
+    /// A claim, a volume or another object of storage.
+    Storage(StorageManifest),
     /// A workload, as far as it selects pods.
     Selecting(Box<Selecting>),
     /// Something that a controller makes pods of.
@@ -54,7 +66,7 @@ pub enum Object {
 }
 
 /// Kinds that are read, to guess what a misspelled one should be.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 25] = [
     "Pod",
     "Node",
     "PodGroup",
@@ -65,6 +77,17 @@ const KINDS: [&str; 14] = [
     "ResourceQuota",
     "ElasticQuota",
     "PodDisruptionBudget",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "DeviceClass",
+    "ResourceSlice",
+    "PersistentVolumeClaim",
+    "PersistentVolume",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "CSIStorageCapacity",
+    "VolumeAttachment",
     "Deployment",
     "ReplicaSet",
     "StatefulSet",
@@ -85,8 +108,13 @@ impl Object {
             Self::ResourceQuota(quota) => &quota.metadata,
             Self::ElasticQuota(quota) => &quota.metadata,
             Self::DisruptionBudget(budget) => &budget.metadata,
+            Self::ResourceClaim(object) => &object.metadata,
+            Self::ClaimTemplate(object) => &object.metadata,
+            Self::DeviceClass(object) => &object.metadata,
+            Self::ResourceSlice(object) => &object.metadata,
             Self::Namespace(namespace) => &namespace.metadata,
             Self::Service(service) => &service.metadata,
+            Self::Storage(object) => object.metadata(),
             Self::Selecting(object) => &object.metadata,
             Self::Workload(workload) => &workload.metadata,
             Self::Other { .. } => return None,
@@ -106,8 +134,13 @@ impl Object {
             Self::ResourceQuota(quota) => &mut quota.metadata,
             Self::ElasticQuota(quota) => &mut quota.metadata,
             Self::DisruptionBudget(budget) => &mut budget.metadata,
+            Self::ResourceClaim(object) => &mut object.metadata,
+            Self::ClaimTemplate(object) => &mut object.metadata,
+            Self::DeviceClass(object) => &mut object.metadata,
+            Self::ResourceSlice(object) => &mut object.metadata,
             Self::Namespace(namespace) => &mut namespace.metadata,
             Self::Service(service) => &mut service.metadata,
+            Self::Storage(object) => object.metadata_mut(),
             Self::Selecting(object) => &mut object.metadata,
             Self::Workload(workload) => &mut workload.metadata,
             Self::Other { .. } => return None,
@@ -125,6 +158,9 @@ impl Object {
         let of = |group: &str| api_version.starts_with(group);
         let sound = |object: Self| Ok((object, Vec::new()));
         let workload = |(workload, problems): (Workload, Vec<String>)| (Self::Workload(Box::new(workload)), problems);
+        if let Some(object) = StorageManifest::read(api_version, kind, value)? {
+            return sound(Self::Storage(object));
+        }
         match (api_version, kind) {
             ("v1", "Pod") => sound(Self::Pod(typed(value)?)),
             ("v1", "Node") => sound(Self::Node(typed(value)?)),
@@ -132,6 +168,10 @@ impl Object {
             ("v1", "Namespace") => sound(Self::Namespace(typed(value)?)),
             ("v1", "Service") => sound(Self::Service(typed(value)?)),
             ("policy/v1", "PodDisruptionBudget") => sound(Self::DisruptionBudget(typed(value)?)),
+            ("resource.k8s.io/v1", "ResourceClaim") => sound(Self::ResourceClaim(typed(value)?)),
+            ("resource.k8s.io/v1", "ResourceClaimTemplate") => sound(Self::ClaimTemplate(typed(value)?)),
+            ("resource.k8s.io/v1", "DeviceClass") => sound(Self::DeviceClass(typed(value)?)),
+            ("resource.k8s.io/v1", "ResourceSlice") => sound(Self::ResourceSlice(typed(value)?)),
             ("scheduling.k8s.io/v1", "PriorityClass") => sound(Self::PriorityClass(typed(value)?)),
             ("apps/v1", "Deployment") => Ok(workload(Workload::of_deployment(*typed::<Deployment>(value)?))),
             ("apps/v1", "ReplicaSet") => Ok(workload(Workload::of_replica_set(*typed::<ReplicaSet>(value)?))),

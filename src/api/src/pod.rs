@@ -9,9 +9,8 @@
 //! device in thousandths, `1` to `999`. The same amount is added to the request as `nvidia.com/gpu`, so that queues and
 //! quotas count it; a pod that has it asks for no whole devices.
 //!
-//! Not looked at in this version: volumes, resource claims. Who uses
-//! them is told once a template. Labels that name one pod of a template ([`keys::INDEX_LABELS`]) are left out, so that
-//! the pods of a StatefulSet are alike.
+//! Labels that name one pod of a template ([`keys::INDEX_LABELS`]) are left out, so that the pods of a StatefulSet are
+//! alike.
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -23,12 +22,14 @@ use krafla_model::taints::Toleration;
 use krafla_model::{Amounts, Name, PodPhase, PodShape, PodSpec, Problem, Time};
 
 use crate::converter::Converter;
+use crate::devices::claims_of;
 use crate::duration::{parse_duration, shown};
 use crate::keys;
 use crate::pod_affinity::neighbours;
-use crate::report::{Report, annotation, annotation_or_label, label, namespace_of, preemptable};
+use crate::report::{Report, annotation, annotation_or_label, label, preemptable};
 use crate::request::{is_restartable, request, scored_request};
 use crate::selectors;
+use crate::volumes::volumes;
 
 /// The scheduler of a pod that names none, as the API server fills it in.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -94,7 +95,7 @@ impl Converter {
         if let Some(text) = label(&pod.metadata, keys::LABEL_GANG_MIN).filter(|text| text.parse::<u32>().is_err()) {
             report.say(format_args!("label {} is `{}`, not a number of pods", keys::LABEL_GANG_MIN, shown(text)));
         }
-        self.tell_what_is_not_looked_at(pod, spec, report);
+        let (_, claims) = claims_of(pod, &mut self.names);
         Some(PodSpec {
             uid: identity.uid,
             name: identity.name,
@@ -114,6 +115,7 @@ impl Converter {
                 .and_then(|status| status.start_time.as_ref())
                 .map(|time| self.time_of(Time(time.0.as_millisecond()))),
             attained_ms: attained_ms(&pod.metadata, report),
+            claims,
             scheduled_at: status.and_then(scheduled_at).map(|time| self.time_of(time)),
         })
     }
@@ -160,6 +162,8 @@ impl Converter {
             spread: neighbours.spread,
             workload: neighbours.workload,
             host_ports: constraints.ports,
+            claims: claims_of(pod, names).0,
+            features: features(spec, names),
             images,
             gpu_share_milli,
             protected: may_be_evicted == Some(false),
@@ -168,6 +172,7 @@ impl Converter {
             cooldown_ms: cooldown_ms(meta, report),
             revocable: revocable(meta, may_be_evicted, report),
             controlled: controller_of(meta).is_some(),
+            volumes: volumes(meta.name.as_deref().unwrap_or_default(), spec, names),
         })
     }
 
@@ -214,24 +219,6 @@ impl Converter {
         ports.dedup();
         sound.then_some(Constraints { required, ports })
     }
-
-    fn tell_what_is_not_looked_at(&mut self, pod: &core::Pod, spec: &core::PodSpec, report: &mut Report<'_>) {
-        let features = not_looked_at(spec);
-        if features.is_empty() {
-            return;
-        }
-        let template = match controller_of(&pod.metadata) {
-            Some(owner) => format!("{} {}", owner.kind, owner.name),
-            None => pod.metadata.name.as_deref().unwrap_or_default().trim_end_matches(is_of_index).to_owned(),
-        };
-        let features = features.join(", ");
-        if self.first_time(format!("{}/{template}: {features}", namespace_of(&pod.metadata))) {
-            report.say(format_args!(
-                "uses {features}, which this version does not look at; the pod is placed as if it did not \
-                 (said once for all pods like it)"
-            ));
-        }
-    }
 }
 
 #[derive(Default)]
@@ -240,8 +227,15 @@ struct Constraints {
     ports: Vec<HostPort>,
 }
 
-fn is_of_index(c: char) -> bool {
-    c.is_ascii_digit() || c == '-'
+/// Features of the kubelet that a pod needs, by the fields that it uses: those of Kubernetes 1.36.
+fn features(spec: &core::PodSpec, names: &mut NamePool) -> Vec<Name> {
+    let containers = || spec.init_containers.iter().flatten().chain(&spec.containers);
+    let mut rules = containers().flat_map(|one| one.restart_policy_rules.iter().flatten());
+    let needed = [
+        ("RestartAllContainersOnContainerExits", rules.any(|rule| rule.action == "RestartAllContainers")),
+        ("UserNamespacesHostNetworkSupport", spec.host_network == Some(true) && spec.host_users == Some(false)),
+    ];
+    needed.into_iter().filter(|(_, needs)| *needs).map(|(name, _)| names.intern(name)).collect()
 }
 
 /// The owner that made a pod.
@@ -249,31 +243,6 @@ pub(crate) fn controller_of(
     meta: &ObjectMeta,
 ) -> Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference> {
     meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
-}
-
-/// Features of a pod that placement ought to depend on and does not.
-fn not_looked_at(spec: &core::PodSpec) -> Vec<&'static str> {
-    let has_claims =
-        |one: &core::Container| one.resources.as_ref().is_some_and(|all| all.claims.iter().flatten().next().is_some());
-    let containers = || spec.init_containers.iter().flatten().chain(&spec.containers);
-    [
-        (spec.volumes.iter().flatten().any(binds_to_places), "volumes that bind to places"),
-        (spec.resource_claims.iter().flatten().count() > 0 || containers().any(has_claims), "resource claims"),
-    ]
-    .into_iter()
-    .filter_map(|(used, name)| used.then_some(name))
-    .collect()
-}
-
-/// Whether a volume may keep a pod from a node, or counts against its volume limit.
-fn binds_to_places(volume: &core::Volume) -> bool {
-    volume.persistent_volume_claim.is_some()
-        || volume.ephemeral.is_some()
-        || volume.csi.is_some()
-        || volume.aws_elastic_block_store.is_some()
-        || volume.gce_persistent_disk.is_some()
-        || volume.iscsi.is_some()
-        || volume.rbd.is_some()
 }
 
 /// Reads the share of a GPU and adds it to the request; 0 if there is none, `None` if it cannot be read.

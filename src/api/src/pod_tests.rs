@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use krafla_model::labels::Test;
+use krafla_model::storage::{Disk, PodClaim};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -264,28 +265,33 @@ fn what_must_hold_and_cannot_be_read_keeps_the_pod_out() {
 }
 
 #[test]
-fn what_is_not_looked_at_is_said_once_a_template() {
-    let mut converter = Converter::new();
-    let spec = json!({
-        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "w", "emptyDir": {}}],
-        "resourceClaims": [{"name": "r"}],
-    });
-    let owned = |name: &str| {
-        pod(
-            json!({"name": name, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1", "controller": true}]}),
-            spec.clone(),
-        )
-    };
-    let (_, first) = read_by(&mut converter, owned("a-x"));
-    assert_eq!(first.len(), 1);
-    assert!(first[0].contains("uses volumes that bind to places, resource claims,"), "{first:?}");
-    assert_eq!(read_by(&mut converter, owned("b-y")).1, [""; 0]);
-    assert_eq!(read_by(&mut converter, pod(json!({"name": "job-0"}), spec.clone())).1.len(), 1);
-    assert_eq!(read_by(&mut converter, pod(json!({"name": "job-1"}), spec.clone())).1.len(), 0);
-    assert_eq!(
-        sound(pod(json!({}), json!({"volumes": [{"name": "w", "configMap": {"name": "c"}}]}))).name.as_str(),
-        "p"
-    );
+fn a_pod_is_known_by_the_claims_and_disks_that_it_uses() {
+    let volumes = json!([
+        {"name": "a", "persistentVolumeClaim": {"claimName": "c"}},
+        {"name": "b", "persistentVolumeClaim": {"claimName": "c", "readOnly": true}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+        {"name": "d", "gcePersistentDisk": {"pdName": "disk", "readOnly": true}},
+        {"name": "e", "awsElasticBlockStore": {"volumeID": "vol-1"}},
+        {"name": "f", "iscsi": {"targetPortal": "t", "iqn": "q", "lun": 0}},
+        {"name": "g", "rbd": {"monitors": ["m2", "m1"], "image": "i"}},
+        {"name": "h", "cinder": {"volumeID": "x"}},
+        {"name": "w", "configMap": {"name": "m"}},
+    ]);
+    let read = sound(pod(json!({"name": "p"}), json!({"volumes": volumes}))).shape;
+    let claim = |name: &str, ephemeral| PodClaim { name: name.into(), ephemeral };
+    assert_eq!(read.volumes.claims, [claim("c", false), claim("p-scratch", true)]);
+    let rbd =
+        Disk::Rbd { monitors: vec!["m1".into(), "m2".into()], pool: "rbd".into(), image: "i".into(), read_only: false };
+    let disks = [
+        Disk::GcePersistentDisk { name: "disk".into(), read_only: true },
+        Disk::AwsElasticBlockStore { id: "vol-1".into() },
+        Disk::Iscsi { iqn: "q".into(), read_only: false },
+        rbd,
+        Disk::InTree { plugin: "kubernetes.io/cinder".into(), handle: "x".into() },
+    ];
+    assert_eq!(read.volumes.disks, disks);
+    let other = sound(pod(json!({"name": "q"}), json!({"volumes": volumes}))).shape;
+    assert_ne!(read, other, "the ephemeral volumes of two pods are two");
 }
 
 #[test]
@@ -450,5 +456,22 @@ fn a_pod_is_revocable_if_it_says_so_or_says_only_that_it_may_be_evicted() {
         let (read, problems) = read(pod(json!({"annotations": annotations.clone()}), json!({})));
         assert_eq!(read.expect("a pod").shape.revocable, revocable, "{annotations}");
         assert_eq!(problems.len(), n_problems, "{problems:?}");
+    }
+}
+
+#[test]
+fn a_pod_needs_the_features_that_its_fields_use() {
+    for (spec, want) in [
+        (json!({}), &[][..]),
+        (json!({"hostNetwork": true}), &[][..]),
+        (json!({"hostNetwork": true, "hostUsers": false}), &["UserNamespacesHostNetworkSupport"][..]),
+        (
+            json!({"containers": [{"name": "c", "restartPolicyRules": [{"action": "RestartAllContainers"}]}]}),
+            &["RestartAllContainersOnContainerExits"][..],
+        ),
+    ] {
+        let (read, problems) = read_by(&mut Converter::new(), pod(json!({"name": "p"}), spec.clone()));
+        assert_eq!(read.expect("a pod").shape.features, want, "{spec}");
+        assert_eq!(problems, [""; 0]);
     }
 }

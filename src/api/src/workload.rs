@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{
+    PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, Pod, PodSpec, PodTemplateSpec, Volume,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::crds::{PartitionFields, TopologyFields, VolcanoJob, VolcanoTaskFields};
 use crate::keys;
 use crate::report::{annotation, namespace_of};
+use crate::volumes::ephemeral_claim;
 
 /// The most pods that one workload may have; more are a mistake.
 pub const MOST_PODS: u32 = 1_000_000;
@@ -88,6 +91,8 @@ pub struct Part {
     pub partition: Option<PartitionFields>,
     /// What the pods are.
     pub template: PodTemplateSpec,
+    /// Claims that each pod has for itself; of StatefulSets.
+    pub claims: Vec<PersistentVolumeClaim>,
 }
 
 /// What a Volcano Job says about its PodGroup.
@@ -141,10 +146,42 @@ impl Workload {
             ..ObjectMeta::default()
         };
         let mut spec = part.template.spec.clone().unwrap_or_default();
+        self.add_claims(part, meta.name.as_deref().unwrap_or_default(), &mut spec);
         if let Some(gang) = &self.gang {
             self.dress_volcano_pod(part, i, gang, &mut meta, &mut spec);
         }
         Pod { metadata: meta, spec: Some(spec), status: None }
+    }
+
+    /// The volumes of a pod that has claims for itself.
+    fn add_claims(&self, part: &Part, pod: &str, spec: &mut PodSpec) {
+        for template in &part.claims {
+            let name = template.metadata.name.clone().unwrap_or_default();
+            let volumes = spec.volumes.get_or_insert_default();
+            volumes.retain(|volume| volume.name != name);
+            volumes.push(Volume {
+                persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
+                    claim_name: format!("{name}-{pod}"),
+                    read_only: None,
+                }),
+                name,
+                ..Volume::default()
+            });
+        }
+    }
+
+    /// The claims that controllers make for one of its pods: those of its ephemeral volumes, and of its own.
+    pub fn claims(&self, part: &Part, pod: &Pod) -> Vec<PersistentVolumeClaim> {
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        let mut claims = ephemeral_claims(pod);
+        for template in &part.claims {
+            let template_name = template.metadata.name.as_deref().unwrap_or_default();
+            let mut claim = template.clone();
+            claim.metadata.name = Some(format!("{template_name}-{name}"));
+            claim.metadata.namespace = Some(self.namespace().to_owned());
+            claims.push(claim);
+        }
+        claims
     }
 
     /// The reference by which its pods name it. Its UID is empty if it never met an API server.
@@ -233,6 +270,7 @@ impl Workload {
             at_once: if spec.pod_management_policy.as_deref() == Some("Parallel") { replicas } else { replicas.min(1) },
             first_index: counts.read("spec.ordinals.start", start, 0),
             template: spec.template,
+            claims: spec.volume_claim_templates.unwrap_or_default(),
             ..Part::default()
         };
         counts.workload(WorkloadKind::StatefulSet, set.metadata, vec![part], None)
@@ -270,6 +308,28 @@ impl Workload {
         };
         counts.workload(WorkloadKind::VolcanoJob, job.metadata, parts, Some(gang))
     }
+}
+
+/// The claims of a pod's ephemeral volumes, as their controller makes them, but for their owner.
+pub fn ephemeral_claims(pod: &Pod) -> Vec<PersistentVolumeClaim> {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    let claim = |volume: &Volume| {
+        let template = volume.ephemeral.as_ref()?.volume_claim_template.as_ref()?;
+        let meta = template.metadata.clone().unwrap_or_default();
+        Some(PersistentVolumeClaim {
+            metadata: ObjectMeta {
+                name: Some(ephemeral_claim(name, volume)),
+                namespace: pod.metadata.namespace.clone(),
+                labels: meta.labels,
+                annotations: meta.annotations,
+                ..ObjectMeta::default()
+            },
+            spec: Some(template.spec.clone()),
+            status: None,
+        })
+    };
+    volumes.filter_map(claim).collect()
 }
 
 /// The scheduler of a Volcano Job that names none.
@@ -320,6 +380,7 @@ impl Counts {
             ),
             partition: task.partition_policy,
             template: task.template.unwrap_or_default(),
+            claims: Vec::new(),
         }
     }
 

@@ -196,10 +196,10 @@ flags! {
     /// Go plugins cannot be loaded; anything but an empty text is refused.
     #[arg(long, value_name = "DIR", help_heading = COMPATIBILITY)]
     plugins_dir: String,
-    /// Volumes are not looked at in this version.
+    /// How much storage there is always counts, where drivers say so.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, help_heading = COMPATIBILITY)]
     csi_storage: bool,
-    /// Volumes are not looked at in this version.
+    /// Volumes count against the limits of nodes as kube-scheduler counts them.
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = COMPATIBILITY)]
     #[serde(deserialize_with = "list")]
     ignored_provisioners: Vec<String>,

@@ -6,9 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
-use krafla_api::{Converter, Object, group_of, implicit_group_name, keys, label_gang, label_gang_group};
+use krafla_api::{
+    Converter, Object, StorageManifest, group_of, implicit_group_name, keys, label_gang, label_gang_group,
+};
 use krafla_engine::Input;
 use krafla_model::pod_affinity::Workload;
+use krafla_model::storage::{StorageKey, StorageKind};
 use krafla_model::{Event, Name, Problem};
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
@@ -19,7 +22,7 @@ use tracing::{info, warn};
 use crate::controllers::{Controllers, Observation, is_made_here};
 use crate::directory::{Directory, GroupEntry};
 use crate::inbox::Inbox;
-use crate::perform::{Events, Notice, Placing, Statuses, reference};
+use crate::perform::{Events, Interest, Notice, Placing, Statuses, reference};
 use crate::watch::{Change, Identity, Kind, Seen};
 
 /// Which objects are this scheduler's business.
@@ -52,6 +55,7 @@ pub(crate) struct Feed {
     pub(crate) events: Events,
     pub(crate) statuses: Statuses,
     placing: Placing,
+    interest: Interest,
     converter: Converter,
     /// Kinds whose first list has not come in yet.
     awaited: BTreeSet<Kind>,
@@ -74,6 +78,7 @@ impl Feed {
         let awaited = Kind::watched(scope.profile_only).collect();
         Self {
             placing,
+            interest: Interest::default(),
             scope,
             inbox,
             directory,
@@ -90,6 +95,11 @@ impl Feed {
     /// From now on these annotations of pods are kept, for plugins that read them.
     pub(crate) fn keep_annotations(&mut self, keys: &[&'static str]) {
         self.converter.keep_annotations(keys);
+    }
+
+    /// From now on those who wait for an object are told of its changes.
+    pub(crate) fn serve(&mut self, interest: Interest) {
+        self.interest = interest;
     }
 
     /// Reads until the watches end.
@@ -117,6 +127,11 @@ impl Feed {
                 if let Some(name) = node.metadata.name.as_deref() {
                     self.tell(Event::NodeGone(name.into())).await;
                 }
+            }
+            Seen::Object(Object::Storage(StorageManifest::Claim(claim))) => {
+                let identity = Identity::of(&claim.metadata);
+                self.object(kind, &Object::Storage(StorageManifest::Claim(claim))).await;
+                self.interest.changed("PersistentVolumeClaim", &identity.namespace, &identity.name);
             }
             Seen::Object(Object::PriorityClass(_)) if self.scope.ignore_priority_classes => {}
             Seen::Object(object) => self.object(kind, &object).await,
@@ -301,6 +316,19 @@ impl Feed {
                 let workload = Workload { kind: Name::from(&*kind.resource().kind), name };
                 Event::WorkloadGone { namespace: Name::from(&*identity.namespace), workload }
             }
+            Kind::StorageClass => storage_gone(StorageKind::Class, &identity),
+            Kind::CsiDriver => storage_gone(StorageKind::Driver, &identity),
+            Kind::CsiNode => storage_gone(StorageKind::Node, &identity),
+            Kind::CsiStorageCapacity => storage_gone(StorageKind::Capacity, &identity),
+            Kind::PersistentVolume => storage_gone(StorageKind::Volume, &identity),
+            Kind::PersistentVolumeClaim => {
+                self.interest.changed("PersistentVolumeClaim", &identity.namespace, &identity.name);
+                storage_gone(StorageKind::Claim, &identity)
+            }
+            Kind::VolumeAttachment => storage_gone(StorageKind::Attachment, &identity),
+            Kind::DeviceClass => Event::DeviceClassGone(name),
+            Kind::ResourceSlice => Event::ResourceSliceGone(name),
+            Kind::ResourceClaim => Event::ResourceClaimGone { namespace: Name::from(&*identity.namespace), name },
             Kind::Command => return,
         };
         self.tell(event).await;
@@ -326,6 +354,11 @@ impl Feed {
             message: problem.message.clone(),
         });
     }
+}
+
+fn storage_gone(kind: StorageKind, identity: &Identity) -> Event {
+    let (namespace, name) = (Name::from(&*identity.namespace), Name::from(&*identity.name));
+    Event::StorageGone(StorageKey { kind, namespace, name })
 }
 
 /// What is needed of a pod to make its PodGroup.

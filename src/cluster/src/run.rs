@@ -202,6 +202,7 @@ pub async fn run(
     );
 
     feed.keep_annotations(&registry.pod_annotations);
+    feed.serve(performer.interest().clone());
 
     // Tasks that are ended when this function returns.
     let mut helpers = JoinSet::new();

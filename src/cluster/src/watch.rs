@@ -6,11 +6,15 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ReplicationController, ResourceQuota, Service};
+use k8s_openapi::api::core::v1::{
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, ResourceQuota, Service,
+};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use krafla_api::{Object, Selecting};
+use krafla_api::{Object, Selecting, StorageManifest};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
@@ -19,6 +23,9 @@ use tokio::sync::mpsc::Sender;
 use tracing::{info, warn};
 
 use crate::pauses::Pauses;
+
+const STORAGE: &str = "storage.k8s.io";
+const DEVICES: &str = "resource.k8s.io";
 
 /// Pauses after errors of a watch: short, since until it is open again nothing is seen of the cluster.
 const ERRORS: Pauses = Pauses::new(Duration::from_millis(200), Duration::from_secs(5));
@@ -56,18 +63,48 @@ pub(crate) enum Kind {
     ReplicationController,
     /// StatefulSets.
     StatefulSet,
+    /// StorageClasses.
+    StorageClass,
+    /// CSIDrivers.
+    CsiDriver,
+    /// CSINodes.
+    CsiNode,
+    /// CSIStorageCapacities.
+    CsiStorageCapacity,
+    /// PersistentVolumes.
+    PersistentVolume,
+    /// PersistentVolumeClaims.
+    PersistentVolumeClaim,
+    /// VolumeAttachments.
+    VolumeAttachment,
+    /// DeviceClasses.
+    DeviceClass,
+    /// ResourceSlices.
+    ResourceSlice,
+    /// ResourceClaims.
+    ResourceClaim,
     /// Volcano's commands, with which `vcctl` opens and closes queues.
     Command,
 }
 
 impl Kind {
     /// All of them.
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::Namespace,
         Self::Service,
         Self::ReplicaSet,
         Self::ReplicationController,
         Self::StatefulSet,
+        Self::StorageClass,
+        Self::CsiDriver,
+        Self::CsiNode,
+        Self::CsiStorageCapacity,
+        Self::PersistentVolume,
+        Self::PersistentVolumeClaim,
+        Self::VolumeAttachment,
+        Self::DeviceClass,
+        Self::ResourceSlice,
+        Self::ResourceClaim,
         Self::Pod,
         Self::Node,
         Self::PriorityClass,
@@ -106,6 +143,12 @@ impl Kind {
             Self::Service | Self::ReplicaSet | Self::ReplicationController | Self::StatefulSet => {
                 "their pods are not spread by default"
             }
+            Self::PersistentVolumeClaim => "pods with claims wait",
+            Self::PersistentVolume => "pods with claims that have their volume wait",
+            Self::StorageClass => "claims that wait for a node get none",
+            Self::CsiDriver | Self::CsiStorageCapacity => "how much storage there is does not count",
+            Self::DeviceClass | Self::ResourceSlice | Self::ResourceClaim => "pods with claims of devices wait",
+            Self::CsiNode | Self::VolumeAttachment => "how many volumes a node can attach does not count",
             _ => return None,
         })
     }
@@ -128,6 +171,16 @@ impl Kind {
             Self::ReplicaSet => ("apps", "v1", "ReplicaSet", "replicasets"),
             Self::ReplicationController => ("", "v1", "ReplicationController", "replicationcontrollers"),
             Self::StatefulSet => ("apps", "v1", "StatefulSet", "statefulsets"),
+            Self::StorageClass => (STORAGE, "v1", "StorageClass", "storageclasses"),
+            Self::CsiDriver => (STORAGE, "v1", "CSIDriver", "csidrivers"),
+            Self::CsiNode => (STORAGE, "v1", "CSINode", "csinodes"),
+            Self::CsiStorageCapacity => (STORAGE, "v1", "CSIStorageCapacity", "csistoragecapacities"),
+            Self::PersistentVolume => ("", "v1", "PersistentVolume", "persistentvolumes"),
+            Self::PersistentVolumeClaim => ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+            Self::VolumeAttachment => (STORAGE, "v1", "VolumeAttachment", "volumeattachments"),
+            Self::DeviceClass => (DEVICES, "v1", "DeviceClass", "deviceclasses"),
+            Self::ResourceSlice => (DEVICES, "v1", "ResourceSlice", "resourceslices"),
+            Self::ResourceClaim => (DEVICES, "v1", "ResourceClaim", "resourceclaims"),
             Self::Command => ("bus.volcano.sh", "v1alpha1", "Command", "commands"),
         };
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
@@ -216,6 +269,28 @@ pub(crate) async fn watch(client: Client, kind: Kind, out: Sender<Change>) {
             let thin = |one: StatefulSet| selecting("StatefulSet", one.metadata, Some(one.spec.selector));
             follow(Api::<StatefulSet>::all(client), kind, out, thin).await;
         }
+        Kind::DeviceClass => {
+            follow(Api::<DeviceClass>::all(client), kind, out, |one| Object::DeviceClass(Box::new(one)).into()).await;
+        }
+        Kind::ResourceSlice => {
+            follow(Api::<ResourceSlice>::all(client), kind, out, |one| Object::ResourceSlice(Box::new(one)).into())
+                .await;
+        }
+        Kind::ResourceClaim => {
+            follow(Api::<ResourceClaim>::all(client), kind, out, |one| Object::ResourceClaim(Box::new(one)).into())
+                .await;
+        }
+        Kind::StorageClass => follow(Api::<StorageClass>::all(client), kind, out, |one| one.into()).await,
+        Kind::CsiDriver => follow(Api::<CSIDriver>::all(client), kind, out, |one| one.into()).await,
+        Kind::CsiNode => follow(Api::<CSINode>::all(client), kind, out, |one| one.into()).await,
+        Kind::CsiStorageCapacity => {
+            follow(Api::<CSIStorageCapacity>::all(client), kind, out, |one| one.into()).await;
+        }
+        Kind::PersistentVolume => follow(Api::<PersistentVolume>::all(client), kind, out, |one| one.into()).await,
+        Kind::PersistentVolumeClaim => {
+            follow(Api::<PersistentVolumeClaim>::all(client), kind, out, |one| one.into()).await;
+        }
+        Kind::VolumeAttachment => follow(Api::<VolumeAttachment>::all(client), kind, out, |one| one.into()).await,
         Kind::ReplicationController => {
             let thin = |one: ReplicationController| {
                 let labels = one.spec.and_then(|spec| spec.selector);
@@ -234,6 +309,27 @@ pub(crate) async fn watch(client: Client, kind: Kind, out: Sender<Change>) {
             follow(Api::<DynamicObject>::all_with(client, &of(kind)), kind, out, |raw| Seen::Raw(Box::new(raw))).await;
         }
     }
+}
+
+/// Objects of storage, as they are seen.
+macro_rules! seen_storage {
+    ($($object:ty => $variant:ident),* $(,)?) => {$(
+        impl From<$object> for Seen {
+            fn from(object: $object) -> Self {
+                Object::Storage(StorageManifest::$variant(Box::new(object))).into()
+            }
+        }
+    )*};
+}
+
+seen_storage! {
+    PersistentVolumeClaim => Claim,
+    PersistentVolume => Volume,
+    StorageClass => Class,
+    CSINode => Node,
+    CSIDriver => Driver,
+    CSIStorageCapacity => Capacity,
+    VolumeAttachment => Attachment,
 }
 
 impl From<Object> for Seen {

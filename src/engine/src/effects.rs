@@ -190,12 +190,17 @@ pub(crate) fn carry_out(
         match decision {
             Decision::Bind(task) => {
                 if let Some(node) = cluster.task(*task).node() {
+                    let (plugins, claims) = plugins.profile_for(cluster, *task).way_to_bind(cluster, *task);
                     effects.push(Effect::Bind {
                         pod: PodRef::of(cluster, *task),
                         node: cluster.node(node).name().clone(),
-                        plugins: plugins.profile_for(cluster, *task).binding_plugins(cluster, *task),
+                        plugins,
+                        claims,
                     });
                 }
+            }
+            Decision::Deallocate { namespace, name, uid } => {
+                effects.push(Effect::Deallocate { namespace: namespace.clone(), name: name.clone(), uid: uid.clone() })
             }
             Decision::Evict(task, certificate) => {
                 let delete = certificate.action == DEFAULT_PREEMPTION;

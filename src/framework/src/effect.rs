@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use krafla_model::storage::ClaimChoice;
 use krafla_model::{Amounts, ClusterState, JobPhase, Name, TaskId};
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +71,17 @@ pub struct ShareMove {
     pub after: RelativeShare,
 }
 
+/// What one plugin chose for the claims of a pod, to be written before the bind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimsToBind {
+    /// The plugin.
+    pub plugin: Name,
+    /// How long it may take until all of them are bound, in milliseconds.
+    pub timeout_ms: u64,
+    /// The choices, each for one claim in the pod's namespace.
+    pub choices: Vec<ClaimChoice>,
+}
+
 /// One effect. Effects on one object are carried out in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
@@ -82,6 +94,9 @@ pub enum Effect {
         /// Plugins that take part on the way, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         plugins: Vec<Name>,
+        /// What plugins chose for the pod's claims, to be written on the way.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        claims: Vec<ClaimsToBind>,
     },
     /// Evict a pod.
     Evict {
@@ -92,6 +107,15 @@ pub enum Effect {
         /// Whether it is deleted, as kube-scheduler does, so that disruption budgets are only a preference.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         delete: bool,
+    },
+    /// Take the devices of a claim back that nobody uses.
+    Deallocate {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+        /// Its identity.
+        uid: Name,
     },
     /// Write a PodGroup's phase and counts.
     JobStatus {
@@ -198,4 +222,13 @@ pub enum Decision {
     Bind(TaskId),
     /// This task is to be evicted.
     Evict(TaskId, EvictionCertificate),
+    /// This claim of devices, which nobody uses, is to lose them.
+    Deallocate {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+        /// Its identity.
+        uid: Name,
+    },
 }

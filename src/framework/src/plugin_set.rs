@@ -13,6 +13,7 @@ use crate::rank::{JobRank, QueueRank, Rank, TaskRank};
 use crate::reason::Reason;
 use crate::registry::Registry;
 use crate::scheduling::extender::Extenders;
+use crate::scheduling::point::ExtensionPoint;
 use crate::scheduling::profile::{FILTERING, Profile, SCORING};
 use crate::scheduling::queue::SchedulingQueue;
 use crate::scheduling::search::Room;
@@ -57,6 +58,7 @@ impl PluginSet {
                 for mut node_plugin in plugin.node_plugins() {
                     if !entry.switches.allows(Point::Predicate) {
                         node_plugin.without(&FILTERING);
+                        node_plugin.without(&[ExtensionPoint::Reserve, ExtensionPoint::PreBind]);
                     }
                     if !entry.switches.allows(Point::NodeOrder) {
                         node_plugin.without(&SCORING);
@@ -78,7 +80,7 @@ impl PluginSet {
         Self {
             plugins,
             tiers,
-            profile: Profile::new(entries),
+            profile: Profile::new(entries).with_binding(&registry.binding_plugins),
             profiles: profiles.collect(),
             queue: policy.one_by_one.then(|| SchedulingQueue::new(policy.queue_times)),
             waiting: WaitingPods::default(),

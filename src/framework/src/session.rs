@@ -358,6 +358,12 @@ impl<'a> Session<'a> {
                 FailedAttempt::new(task, &unschedulable, refusals, self.cluster, profile, self.searcher, waiting);
             let answer = plugin.post_filter(&mut attempt);
             attempt.undo(before);
+            let idle = std::mem::take(&mut attempt.idle_claims);
+            self.decisions.extend(idle.into_iter().map(|(namespace, name, uid)| Decision::Deallocate {
+                namespace,
+                name,
+                uid,
+            }));
             match answer {
                 PostFilter::Nominate { node, victims } => return (Some((node, victims)), words.join(", ")),
                 PostFilter::Unschedulable(said) => words.extend(Some(said).filter(|said| !said.is_empty())),
@@ -438,7 +444,12 @@ impl<'a> Statement<'_, 'a> {
         let operation = Operation { verb: Verb::Allocate, task, node };
         tell(self.session.plugins, self.session.cluster, operation, true);
         let (profile, waiting) = self.session.plugins.profile_for_mut(self.session.cluster, task);
-        if let Err((plugin, why)) = profile.run_reserve_plugins_reserve(self.session.cluster, task, node) {
+        let chosen = profile.run_choose_plugins(self.session.cluster, task, node);
+        let reserved = chosen.and_then(|choices| {
+            self.session.cluster.choose(task, choices);
+            profile.run_reserve_plugins_reserve(self.session.cluster, task, node)
+        });
+        if let Err((plugin, why)) = reserved {
             profile.run_reserve_plugins_unreserve(self.session.cluster, task, node, waiting);
             self.session.cluster.undo_one(before);
             tell_session_plugins(self.session.plugins, self.session.cluster, operation, false);

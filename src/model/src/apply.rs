@@ -61,6 +61,20 @@ impl ClusterState {
                 self.room_version += 1;
                 self.workloads.remove(&(namespace, workload));
             }
+            Event::ResourceClaim(spec) => self.apply_claim(*spec),
+            Event::ResourceClaimGone { namespace, name } => self.remove_claim(&namespace, &name),
+            Event::ResourceSlice(spec) => {
+                self.devices_changed(EventResource::ResourceSlice);
+                self.dynamic_resources.set_slice(spec);
+            }
+            Event::ResourceSliceGone(name) => self.dynamic_resources.remove_slice(&name),
+            Event::DeviceClass(spec) => {
+                self.devices_changed(EventResource::DeviceClass);
+                self.dynamic_resources.set_class(spec);
+            }
+            Event::DeviceClassGone(name) => self.dynamic_resources.remove_class(&name),
+            Event::Storage(object) => self.apply_storage(object),
+            Event::StorageGone(key) => self.remove_storage(&key),
             Event::ElasticQuota(spec) => self.apply_elastic_quota(spec, &mut problems),
             Event::ElasticQuotaGone { namespace, name } => self.remove_elastic_quota(&namespace, &name, &mut problems),
             Event::Budget(budget) => self.apply_budget(budget),
@@ -84,6 +98,7 @@ impl ClusterState {
     /// A bind was refused; the task may be tried again from `retry_at` on.
     pub fn bind_refused(&mut self, task: TaskId, retry_at: Time) {
         if self.tasks[task].status == TaskStatus::Binding {
+            self.note_left_node(task);
             self.relocate(task, Place::without_node(TaskStatus::Pending));
             let task = &mut self.tasks[task];
             task.refusals = task.refusals.saturating_add(1);
@@ -133,6 +148,8 @@ impl ClusterState {
             let task = &self.tasks[*id];
             (Arc::clone(&self.shapes.get(task.shape).spec), task.gates, task.status)
         });
+        let claimed = |state: &Self, id: TaskId| state.tasks[id].claims.clone();
+        let claims_before = self.task_by_uid.get(&spec.uid).map(|id| claimed(self, *id));
         let id = match self.task_by_uid.get(&spec.uid) {
             Some(&id) => {
                 let (room_before, same_shape) = (self.room_version, self.tasks[id].shape == shape);
@@ -153,6 +170,7 @@ impl ClusterState {
                 task.attained_ms = spec.attained_ms.or(task.attained_ms);
                 task.deleting = spec.deleting;
                 task.scheduled_at = spec.scheduled_at.or(task.scheduled_at);
+                task.claims = spec.claims.clone().into();
                 let group_changed = task.group != spec.group;
                 self.charge(id);
                 self.release_shape(old);
@@ -175,6 +193,8 @@ impl ClusterState {
                     status: TaskStatus::Gated,
                     node: None,
                     devices: Default::default(),
+                    claims: spec.claims.clone().into(),
+                    choices: None,
                     nominated: spec.nominated.clone(),
                     phase: spec.phase,
                     started: None,
@@ -199,6 +219,9 @@ impl ClusterState {
             self.nominees.insert(id);
         }
         self.follow_pod(id, &spec, problems);
+        if claims_before.is_some_and(|claims| claims != self.tasks[id].claims) {
+            self.note_pod(id, ActionType::UPDATE_POD_GENERATED_CLAIM);
+        }
         self.note_change_of_pod(id, before);
     }
 
@@ -245,7 +268,9 @@ impl ClusterState {
         {
             self.homeless.entry(name.clone()).or_default().insert(id);
         }
-        let devices = if now.node == node && node.is_some() {
+        let stays = now.node == node && node.is_some();
+        let choices = now.choices.filter(|_| stays);
+        let devices = if stays {
             now.devices
         } else {
             node.map(|node| {
@@ -255,7 +280,7 @@ impl ClusterState {
             })
             .unwrap_or_default()
         };
-        let target = Place { status, node, devices };
+        let target = Place { status, node, devices, choices };
         if target != self.tasks[id].place() {
             self.relocate(id, target);
         }

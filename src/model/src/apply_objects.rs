@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::cluster_event::{About, ActionType, ClusterEvent, EventResource, node_changes};
 use crate::devices::Devices;
+use crate::dra::ResourceClaimSpec;
 use crate::event::Problem;
 use crate::ids::{JobId, NodeId, QueueId, TaskId};
 use crate::job::{Job, JobBooks, PodGroupSpec};
@@ -74,6 +75,35 @@ impl ClusterState {
         self.reorder_nodes();
     }
 
+    /// Devices may be had that could not be had before.
+    pub(crate) fn devices_changed(&mut self, resource: EventResource) {
+        self.room_version += 1;
+        self.nodes_changed();
+        self.note_other(resource, ActionType::ADD.and(ActionType::UPDATE));
+    }
+
+    pub(crate) fn apply_claim(&mut self, spec: ResourceClaimSpec) {
+        let known = self.dynamic_resources.claim(&spec.namespace, &spec.name);
+        let action = if known.is_some() { ActionType::UPDATE } else { ActionType::ADD };
+        let had = known.is_some_and(|known| known.spec().allocation.is_some());
+        self.note_claim(&spec.namespace, &spec.name, action, had && spec.allocation.is_none());
+        self.dynamic_resources.set_claim(spec);
+    }
+
+    pub(crate) fn remove_claim(&mut self, namespace: &Name, name: &Name) {
+        let known = self.dynamic_resources.claim(namespace, name);
+        let had = known.is_some_and(|known| known.spec().allocation.is_some());
+        self.note_claim(namespace, name, ActionType::DELETE, had);
+        self.dynamic_resources.remove_claim(namespace, name);
+    }
+
+    fn note_claim(&mut self, namespace: &Name, name: &Name, action: ActionType, freed: bool) {
+        self.room_version += 1;
+        self.nodes_changed();
+        let about = About::Claim { namespace: namespace.clone(), name: name.clone(), freed };
+        self.note(|_| ClusterEvent { resource: EventResource::ResourceClaim, action, about });
+    }
+
     /// What could run nowhere may run somewhere now.
     fn nodes_changed(&mut self) {
         for job in std::mem::take(&mut self.unplaceable_jobs) {
@@ -106,7 +136,8 @@ impl ClusterState {
             .map(|node| &self.nodes[node])
             .and_then(|host| host.books.devices.choose(host.device_request(self.shape_of(task))))
             .unwrap_or_default();
-        self.relocate(task, Place { status, node, devices });
+        let choices = self.tasks[task].choices.clone();
+        self.relocate(task, Place { status, node, devices, choices });
     }
 
     /// Deals the devices of a node out again: their number has changed.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ids::{NodeId, TaskId};
 use crate::ledger::Discrepancy;
 use crate::state::{ClusterState, Totals};
+use crate::storage::ledger::VolumeLedger;
 use crate::task_status::TaskStatus;
 
 /// Every book that is not what the live pods say. Cost: linear in tasks, jobs, nodes, and queues times jobs.
@@ -29,6 +30,25 @@ pub fn discrepancies(state: &ClusterState) -> Vec<Discrepancy> {
     }
     if totals != state.totals {
         found.push(discrepancy("cluster".to_owned(), &state.totals, &totals));
+    }
+    let placed = state.tasks.iter().filter(|(_, task)| task.status.holds_node());
+    let placed = placed.filter_map(|(_, task)| Some((task.uid.clone(), task.choices.clone()?)));
+    if let Some((kept, recounted)) = state.dynamic_resources.recount(placed) {
+        found.push(Discrepancy { object: "devices of claims".to_owned(), kept, recounted });
+    }
+    let mut volumes = VolumeLedger::default();
+    for (id, task) in state.tasks.iter() {
+        volumes.charge(id, task, state.shapes.get(task.shape));
+    }
+    if volumes != state.volume_ledger {
+        found.push(discrepancy("claims".to_owned(), &state.volume_ledger, &volumes));
+    }
+    let waiters = state.tasks.iter().filter(|(_, task)| {
+        task.status == TaskStatus::Pending && !state.shapes.get(task.shape).spec.volumes.is_empty()
+    });
+    let waiters: BTreeSet<TaskId> = waiters.map(|(id, _)| id).collect();
+    if waiters != state.volume_waiters {
+        found.push(discrepancy("tasks with volumes that wait".to_owned(), &state.volume_waiters, &waiters));
     }
     let releasing = state.tasks.iter().filter(|(_, task)| task.status == TaskStatus::Releasing).map(|(id, _)| id);
     let releasing: BTreeSet<TaskId> = releasing.collect();

@@ -8,6 +8,7 @@ use crate::name::Name;
 use crate::node::NodeSpec;
 use crate::pod::PodShape;
 use crate::state::ClusterState;
+use crate::storage::StorageKey;
 
 /// A kind of object that something may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,8 +23,14 @@ pub enum EventResource {
     PersistentVolumeClaim,
     /// StorageClasses.
     StorageClass,
-    /// CSINodes, CSIDrivers, VolumeAttachments and CSIStorageCapacities.
-    Csi,
+    /// CSINodes.
+    CsiNode,
+    /// CSIDrivers.
+    CsiDriver,
+    /// CSIStorageCapacities.
+    CsiStorageCapacity,
+    /// VolumeAttachments.
+    VolumeAttachment,
     /// ResourceClaims.
     ResourceClaim,
     /// ResourceSlices.
@@ -63,6 +70,8 @@ impl ActionType {
     pub const UPDATE_POD_GATES_ELIMINATED: Self = Self(1 << 8);
     /// Anything else about it.
     pub const UPDATE: Self = Self(1 << 9);
+    /// A claim of a pod has been made from its template.
+    pub const UPDATE_POD_GENERATED_CLAIM: Self = Self(1 << 10);
 
     /// Both.
     pub const fn and(self, other: Self) -> Self {
@@ -114,6 +123,17 @@ pub enum About {
         /// How it was before; `None` if it is new.
         before: Option<Box<NodeSpec>>,
     },
+    /// A ResourceClaim.
+    Claim {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+        /// Whether it had devices and has them no longer.
+        freed: bool,
+    },
+    /// An object of storage.
+    Storage(StorageKey),
     /// Another one.
     Other,
 }
@@ -146,12 +166,21 @@ impl ClusterState {
 
     /// Notes what happened to a pod.
     pub(crate) fn note_pod(&mut self, task: TaskId, action: ActionType) {
+        self.note_pod_as(task, action, action != ActionType::DELETE);
+    }
+
+    /// Notes that a pod is not bound to its node after all: for others it is as if it were gone.
+    pub(crate) fn note_left_node(&mut self, task: TaskId) {
+        self.note_pod_as(task, ActionType::DELETE, true);
+    }
+
+    fn note_pod_as(&mut self, task: TaskId, action: ActionType, lives: bool) {
         self.note(|state| {
             let pod = &state.tasks[task];
             let about = About::Pod {
                 uid: pod.uid.clone(),
                 shape: Arc::clone(&state.shapes.get(pod.shape).spec),
-                task: (action != ActionType::DELETE).then_some(task),
+                task: lives.then_some(task),
                 node: pod.node,
                 nominated: pod.nominated.is_some(),
             };

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::budget::BudgetSpec;
+use crate::dra::{DeviceClassSpec, ResourceClaimSpec, ResourceSliceSpec};
 use crate::elastic_quota::ElasticQuotaSpec;
 use crate::job::PodGroupSpec;
 use crate::name::Name;
@@ -12,6 +13,7 @@ use crate::pod_affinity::{NamespaceSpec, Workload, WorkloadSpec};
 use crate::priority::PriorityClassSpec;
 use crate::queue::QueueSpec;
 use crate::resources::Amounts;
+use crate::storage::{StorageKey, StorageObject};
 
 /// One change of the cluster. Every event carries the whole object, so that a repeated one does no harm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,6 +65,10 @@ pub enum Event {
         /// Its kind and name.
         workload: Workload,
     },
+    /// A claim, a volume or another object of storage is new or has changed.
+    Storage(StorageObject),
+    /// An object of storage is gone.
+    StorageGone(StorageKey),
     /// An ElasticQuota is new or has changed.
     ElasticQuota(ElasticQuotaSpec),
     /// An ElasticQuota is gone.
@@ -81,6 +87,23 @@ pub enum Event {
         /// Its name.
         name: Name,
     },
+    /// A ResourceClaim is new or has changed.
+    ResourceClaim(Box<ResourceClaimSpec>),
+    /// A ResourceClaim is gone.
+    ResourceClaimGone {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+    },
+    /// A ResourceSlice is new or has changed.
+    ResourceSlice(ResourceSliceSpec),
+    /// A ResourceSlice is gone.
+    ResourceSliceGone(Name),
+    /// A DeviceClass is new or has changed.
+    DeviceClass(DeviceClassSpec),
+    /// A DeviceClass is gone.
+    DeviceClassGone(Name),
 }
 
 /// A ResourceQuota with its current use, as the edge reports it. Keys stay as written: `requests.cpu` is not `cpu`.

@@ -60,6 +60,10 @@ dense_id!(
     QueueId, "q"
 );
 dense_id!(
+    /// An expression that selects devices.
+    SelectorId, "e"
+);
+dense_id!(
     /// A scheduling signature that tasks share; see [`Shape`](crate::Shape).
     ShapeId, "s"
 );

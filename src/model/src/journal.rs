@@ -11,7 +11,6 @@ use crate::ledger::Place;
 use crate::reservation::{Reservation, ReservationId};
 use crate::resources::Shortfall;
 use crate::state::ClusterState;
-use crate::task::DeviceShare;
 use crate::task_status::{ForbiddenMove, TaskStatus};
 
 /// What an operation does.
@@ -85,7 +84,8 @@ impl ClusterState {
         }
         let wanted = host.device_request(shape);
         let devices = host.books.devices.choose(wanted).ok_or(Refusal::Devices(wanted))?;
-        self.place(Verb::Allocate, TaskStatus::Allocated, task, node, devices)
+        let to = Place { status: TaskStatus::Allocated, node: Some(node), devices, choices: None };
+        self.place(Verb::Allocate, to, task, node)
     }
 
     /// Promises `task` room on `node` that will be free once what terminates there is gone.
@@ -95,13 +95,13 @@ impl ClusterState {
         if let Some(short) = self.asked_of_nodes(shape).first_over(&Default::default(), &future) {
             return Err(Refusal::Short(short));
         }
-        self.place(Verb::Pipeline, TaskStatus::Pipelined, task, node, SmallVec::new())
+        self.place(Verb::Pipeline, promised(node), task, node)
     }
 
     /// Promises `task` room on `node` whether or not there will be enough: a pod that was nominated for a node counts there
     /// until it is nominated for another.
     pub fn promise(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
-        self.place(Verb::Pipeline, TaskStatus::Pipelined, task, node, SmallVec::new())
+        self.place(Verb::Pipeline, promised(node), task, node)
     }
 
     /// Takes `task`'s node away; it holds its room until it is gone.
@@ -207,18 +207,16 @@ impl ClusterState {
         }
     }
 
-    fn place(
-        &mut self,
-        verb: Verb,
-        status: TaskStatus,
-        task: TaskId,
-        node: NodeId,
-        devices: SmallVec<[DeviceShare; 1]>,
-    ) -> Result<(), Refusal> {
+    fn place(&mut self, verb: Verb, to: Place, task: TaskId, node: NodeId) -> Result<(), Refusal> {
         let before = self.tasks[task].place();
-        before.status.check_move(status).map_err(Refusal::Move)?;
+        before.status.check_move(to.status).map_err(Refusal::Move)?;
         self.journal.push(Change::Moved(Operation { verb, task, node }, before));
-        self.relocate(task, Place { status, node: Some(node), devices });
+        self.relocate(task, to);
         Ok(())
     }
+}
+
+/// Which devices it will have there is known once it is free.
+fn promised(node: NodeId) -> Place {
+    Place { status: TaskStatus::Pipelined, node: Some(node), devices: SmallVec::new(), choices: None }
 }

@@ -2,6 +2,8 @@
 //!
 //! Cost of a move: the width of a resource vector, times the depth of the queue tree.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::ids::{JobId, NodeId, QueueId, TaskId};
@@ -9,6 +11,7 @@ use crate::job::{Held, JobBooks};
 use crate::node::NodeBooks;
 use crate::shape::Shape;
 use crate::state::ClusterState;
+use crate::storage::ClaimChoice;
 use crate::task::{DeviceShare, Task};
 use crate::task_status::TaskStatus;
 
@@ -18,17 +21,19 @@ pub(crate) struct Place {
     pub(crate) status: TaskStatus,
     pub(crate) node: Option<NodeId>,
     pub(crate) devices: SmallVec<[DeviceShare; 1]>,
+    /// What was chosen for its claims there.
+    pub(crate) choices: Option<Arc<[ClaimChoice]>>,
 }
 
 impl Place {
     pub(crate) fn without_node(status: TaskStatus) -> Self {
-        Self { status, node: None, devices: SmallVec::new() }
+        Self { status, node: None, devices: SmallVec::new(), choices: None }
     }
 }
 
 impl Task {
     pub(crate) fn place(&self) -> Place {
-        Place { status: self.status, node: self.node, devices: self.devices.clone() }
+        Place { status: self.status, node: self.node, devices: self.devices.clone(), choices: self.choices.clone() }
     }
 }
 
@@ -38,7 +43,11 @@ impl ClusterState {
         let (from, room_before) = (self.tasks[id].place(), self.room_version);
         self.uncharge(id);
         // A task that goes on along its way on its node gives no room back.
-        if from.node == to.node && from.status.is_allocated() && to.status.is_allocated() && from.devices == to.devices
+        if from.node == to.node
+            && from.status.is_allocated()
+            && to.status.is_allocated()
+            && from.devices == to.devices
+            && from.choices == to.choices
         {
             self.room_version = room_before;
         }
@@ -46,17 +55,25 @@ impl ClusterState {
         task.status = to.status;
         task.node = to.node;
         task.devices = to.devices;
+        task.choices = to.choices;
         self.charge(id);
     }
 
     /// Adds a task to every book that its place says.
     pub(crate) fn charge(&mut self, id: TaskId) {
         self.version += 1;
+        self.charge_claims(id, true);
         self.count_in_elastic_quota(id, true);
         let task = &self.tasks[id];
         let shape = self.shapes.get(task.shape);
         if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {
             self.reserved.insert(id);
+        }
+        if !shape.spec.volumes.is_empty() {
+            self.volume_ledger.charge(id, task, shape);
+            if task.status == TaskStatus::Pending {
+                self.volume_waiters.insert(id);
+            }
         }
         if task.status == TaskStatus::Releasing {
             self.room_version += 1; // others may wait for what it will leave
@@ -102,11 +119,16 @@ impl ClusterState {
     /// Takes a task out of every book that its place says.
     pub(crate) fn uncharge(&mut self, id: TaskId) {
         self.version += 1;
+        self.charge_claims(id, false);
         self.count_in_elastic_quota(id, false);
         let task = &self.tasks[id];
         let shape = self.shapes.get(task.shape);
         if matches!(task.status, TaskStatus::Allocated | TaskStatus::Pipelined) {
             self.reserved.remove(&id);
+        }
+        if !shape.spec.volumes.is_empty() {
+            self.volume_ledger.uncharge(id, task, shape);
+            self.volume_waiters.remove(&id);
         }
         if task.status == TaskStatus::Releasing {
             self.releasing.remove(&id);

@@ -41,6 +41,8 @@ impl ClusterState {
                 !self.elastic_quota_specs.contains_key(&(namespace.clone(), name.clone()))
             }
             Event::Budget(budget) => return self.budget_news(budget),
+            Event::Storage(object) => return self.storage_news(object),
+            Event::StorageGone(key) => return self.storage_gone_news(key),
             // A new namespace has no pods yet, and a new workload none that wait.
             Event::Namespace(spec) => match self.namespaces.get(&spec.name) {
                 None => return News::Quiet,
@@ -54,6 +56,15 @@ impl ClusterState {
             Event::WorkloadGone { namespace, workload } => {
                 !self.workloads.contains_key(&(namespace.clone(), workload.clone()))
             }
+            Event::ResourceClaim(spec) => {
+                let known = self.dynamic_resources.claim(&spec.namespace, &spec.name);
+                known.is_some_and(|known| *known.spec() == **spec)
+            }
+            Event::ResourceClaimGone { namespace, name } => self.dynamic_resources.claim(namespace, name).is_none(),
+            Event::ResourceSlice(spec) => self.dynamic_resources.slice(&spec.name) == Some(spec),
+            Event::ResourceSliceGone(name) => self.dynamic_resources.slice(name).is_none(),
+            Event::DeviceClass(spec) => self.dynamic_resources.class(&spec.name) == Some(spec),
+            Event::DeviceClassGone(name) => self.dynamic_resources.class(name).is_none(),
             Event::BudgetGone { namespace, name } => !self.budgets.contains_key(&(namespace.clone(), name.clone())),
             Event::PodGone(uid) => self.find_task(uid).is_none(),
             Event::PodGroupGone { namespace, name } => self.find_job(namespace, name).is_none(),
@@ -77,7 +88,8 @@ impl ClusterState {
             && task.priority == pod.priority
             && task.gates as usize == pod.gates.len()
             && task.phase == pod.phase
-            && task.group == pod.group;
+            && task.group == pod.group
+            && *task.claims == *pod.claims;
         let same_rest = task.nominated == pod.nominated
             && task.deleting == pod.deleting
             && (pod.scheduled_at.is_none() || task.scheduled_at == pod.scheduled_at)

@@ -28,6 +28,9 @@ pub struct NodeSpec {
     pub allocatable: Amounts,
     /// Images that it holds, by normalised name, with their size in bytes; sorted by name.
     pub images: Vec<(Name, i64)>,
+    /// Features of its kubelet that it declares.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<Name>,
     /// GPU devices that are modelled one by one, so that pods may share them; 0 if they are only counted.
     pub gpu_devices: u8,
 }

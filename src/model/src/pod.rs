@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::dra::{ClaimSource, PodClaim};
 use crate::labels::{Labels, NodeSelectorTerm};
 use crate::name::Name;
 use crate::pod_affinity::{PodTerms, SpreadConstraint, Workload};
 use crate::resources::Amounts;
+use crate::storage::PodVolumes;
 use crate::taints::Toleration;
 use crate::time::Time;
 
@@ -50,8 +52,14 @@ pub struct PodShape {
     pub workload: Option<Workload>,
     /// Ports it takes on the node's own addresses.
     pub host_ports: Vec<HostPort>,
+    /// Its claims of devices, as its template has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<ClaimSource>,
     /// Images of its containers and init containers, each with a tag.
     pub images: Vec<Name>,
+    /// Features of the kubelet that it needs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<Name>,
     /// A share of one GPU device in thousandths, 1 to 999; 0 if it asks for whole devices or none. The same amount is
     /// part of `request`.
     pub gpu_share_milli: u16,
@@ -67,6 +75,9 @@ pub struct PodShape {
     pub revocable: bool,
     /// Whether a controller owns it, and makes another one when it is gone.
     pub controlled: bool,
+    /// Its volumes that bind it to places. Pods with claims of their own are not alike.
+    #[serde(skip_serializing_if = "PodVolumes::is_empty")]
+    pub volumes: PodVolumes,
 }
 
 impl PodShape {
@@ -146,6 +157,9 @@ pub struct PodSpec {
     /// For how long those ran whose work it goes on with, in milliseconds; `None` if nobody says.
     #[serde(default)]
     pub attained_ms: Option<i64>,
+    /// Its claims of devices. One that turned out not to be needed is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<PodClaim>,
     /// When it was given its node (`PodScheduled` turned true).
     #[serde(default)]
     pub scheduled_at: Option<Time>,

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::Budget;
 use crate::cluster_event::ClusterEvent;
+use crate::dra::DynamicResources;
 use crate::elastic_quota::{ElasticQuota, ElasticQuotaSpec};
 use crate::event::QuotaSpec;
 use crate::ids::{IdVec, JobId, Lookup, NodeId, QueueId, ShapeId, Slab, TaskId};
@@ -22,6 +23,8 @@ use crate::queue::Queue;
 use crate::reservation::{Reservation, ReservationId};
 use crate::resources::{ResourceNames, Resources};
 use crate::shape::{Shape, Shapes};
+use crate::storage::Storage;
+use crate::storage::ledger::VolumeLedger;
 use crate::task::Task;
 use crate::task_status::TaskStatus;
 use crate::time::Time;
@@ -64,6 +67,14 @@ pub struct ClusterState {
     pub(crate) repelling: BTreeSet<TaskId>,
     /// Tasks on a node whose pods have any affinity or anti-affinity: they attract or repel others.
     pub(crate) affine: BTreeSet<TaskId>,
+    /// Devices and claims.
+    pub(crate) dynamic_resources: DynamicResources,
+    /// Claims, volumes and what goes with them.
+    pub(crate) storage: Storage,
+    /// Who uses which claim, and what was chosen for claims.
+    pub(crate) volume_ledger: VolumeLedger,
+    /// Tasks with volumes that wait for a node.
+    pub(crate) volume_waiters: BTreeSet<TaskId>,
     pub(crate) totals: Totals,
     /// Nodes in tie order.
     pub(crate) node_order: Vec<NodeId>,

@@ -1,10 +1,14 @@
 //! A task: one pod, as the scheduler sees it.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
+use crate::dra::PodClaim;
 use crate::ids::{JobId, NodeId, ShapeId};
 use crate::name::Name;
 use crate::pod::PodPhase;
+use crate::storage::ClaimChoice;
 use crate::task_status::TaskStatus;
 use crate::time::Time;
 
@@ -38,6 +42,10 @@ pub struct Task {
     pub(crate) node: Option<NodeId>,
     /// The GPU devices that it holds there, on nodes that model them.
     pub(crate) devices: SmallVec<[DeviceShare; 1]>,
+    /// Its claims of devices.
+    pub claims: Box<[PodClaim]>,
+    /// What was chosen for its claims there.
+    pub(crate) choices: Option<Arc<[ClaimChoice]>>,
     /// The node nominated for it, by name.
     pub nominated: Option<Name>,
     /// The phase that its pod reported last.
@@ -70,6 +78,11 @@ impl Task {
     /// The GPU devices that it holds.
     pub fn devices(&self) -> &[DeviceShare] {
         &self.devices
+    }
+
+    /// What was chosen for its claims on its node.
+    pub fn choices(&self) -> &[ClaimChoice] {
+        self.choices.as_deref().unwrap_or_default()
     }
 
     /// The order of a job's tasks when no plugin has another: by the number at the end of the name, then by age, then

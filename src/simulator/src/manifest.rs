@@ -7,14 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use krafla_api::manifests::Severity;
 use krafla_api::{
-    Converter, Hints, Located, LocatedProblem, Object, ReadOptions, Workload, group_of, implicit_group_name, keys,
-    label_gang, label_gang_group, read_manifests,
+    Converter, Hints, Located, LocatedProblem, Object, ReadOptions, Workload, ephemeral_claims, group_of,
+    implicit_group_name, keys, label_gang, label_gang_group, read_manifests,
 };
 use krafla_model::queue::{DEFAULT_QUEUE, ROOT_QUEUE};
+use krafla_model::storage::ClaimSpec;
 use krafla_model::{Event, JobPhase, Name, PodGroupSpec, PodPhase, Problem, QueueSpec, Time};
 use serde_json::Value;
 
@@ -199,6 +200,14 @@ impl Assembler<'_> {
             Object::PodGroup(_) | Object::CoschedulingGroup(_) | Object::KubernetesGroup(_) => {}
             Object::Pod(pod) => self.pod(located, pod),
             Object::Workload(workload) => self.workload(located, workload),
+            Object::ClaimTemplate(template) => {
+                let (spec, problems) = self.converter.claim_template(template);
+                self.report(located, problems);
+                if let Some(spec) = spec {
+                    let happening = Happening::ClaimTemplate(Box::new(spec));
+                    self.plan.push((Self::submit_at(located), Planned::Other(happening)));
+                }
+            }
             object => {
                 let (event, problems) = self.converter.event(object);
                 self.report(located, problems);
@@ -214,6 +223,8 @@ impl Assembler<'_> {
         let hints = Self::hints(located);
         let at = Time(hints.submit_at_ms.unwrap_or(0));
         let Some(submitted) = self.submitted(located, pod, hints, Controller::None) else { return };
+        let claims = self.claims(located, &ephemeral_claims(pod));
+        let submitted = Submitted { claims, ..submitted };
         let (group, announced) = match self.group_for(located, pod, None) {
             Some(found) => found,
             None => return,
@@ -252,9 +263,18 @@ impl Assembler<'_> {
                 None => self.group_for(located, &template, Some(&workload.metadata)),
             };
             let Some((group, announced)) = found else { continue };
-            let pods = (0..part.replicas)
-                .map(|i| Submitted { name: workload.pod_name(part, i).into(), ..first.clone() })
-                .collect();
+            let of_template = |i| Submitted { name: workload.pod_name(part, i).into(), ..first.clone() };
+            let pods = match first.shape.volumes.claims.is_empty() {
+                true => (0..part.replicas).map(of_template).collect(),
+                // Each may have claims of its own.
+                false => (0..part.replicas)
+                    .filter_map(|i| {
+                        let pod = workload.pod(part, i);
+                        let submitted = self.submitted(located, &pod, hints, Controller::Recreate)?;
+                        Some(Submitted { claims: self.claims(located, &workload.claims(part, &pod)), ..submitted })
+                    })
+                    .collect(),
+            };
             self.join(at, Origin::of_announced(announced), group, kind, pods);
         }
     }
@@ -326,8 +346,20 @@ impl Assembler<'_> {
             gates: spec.gates,
             node: spec.node,
             attained_ms: spec.attained_ms,
+            device_claims: spec.claims,
             ..Submitted::new(spec.name, spec.shape, life)
         })
+    }
+
+    /// Claims that controllers make for a pod.
+    fn claims(&mut self, located: &Located<Object>, claims: &[PersistentVolumeClaim]) -> Vec<ClaimSpec> {
+        let mut specs = Vec::new();
+        for claim in claims {
+            let (spec, problems) = self.converter.claim(claim);
+            self.report(located, problems);
+            specs.extend(spec);
+        }
+        specs
     }
 
     /// Adds pods to the submission of their PodGroup at this time.

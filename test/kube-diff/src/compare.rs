@@ -35,7 +35,8 @@ pub(crate) async fn run(world: &mut World, n_pods: u32) -> anyhow::Result<Tally>
     world.stage.settle().await;
     for n in 1..=n_pods {
         world.change().await?;
-        let manifest = world.next_pod();
+        let mut manifest = world.next_pod();
+        world.add_volumes(&mut manifest).await?;
         let (mut pod, mut theirs, mut ours) = ask(world, &manifest).await?;
         let mut found = differences(&theirs, &ours);
         if !found.is_empty() {
@@ -75,6 +76,7 @@ async fn ask(world: &mut World, manifest: &Value) -> anyhow::Result<(Pod, Answer
     let (namespace, name) = key(&pod);
     let ours = world.ours.answer(pod.metadata.uid.as_deref().unwrap_or_default()).unwrap_or_default();
     let (pod, verdict) = world.stage.verdict(namespace, name).await?;
+    world.follow_claims(&pod).await?;
     let scores = world.stage.log.scores(&format!("{namespace}/{name}"))?;
     let mut theirs = Answer { feasible: scores.keys().cloned().collect(), scores, ..Answer::default() };
     match verdict {

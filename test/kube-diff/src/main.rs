@@ -14,6 +14,7 @@ mod ours;
 mod preemption;
 mod report;
 mod stage;
+mod storage;
 mod world;
 
 use std::process::ExitCode;

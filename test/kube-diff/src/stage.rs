@@ -86,6 +86,9 @@ impl Stage {
             if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()) {
                 return Ok((pod, Verdict::Bound(node)));
             }
+            if pod.spec.as_ref().is_some_and(|spec| spec.volumes.is_some()) {
+                self.bind_claims(&pod).await?;
+            }
             let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
             let mut refused = conditions.filter(|one| one.type_ == "PodScheduled" && one.status == "False");
             if let Some(condition) = refused.next() {

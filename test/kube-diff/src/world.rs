@@ -15,6 +15,7 @@ use crate::generate::pods::Owner;
 use crate::generate::{NAMESPACES, nodes, pods, surroundings};
 use crate::ours::Ours;
 use crate::stage::{Stage, Verdict, create, delete_now, patch, patch_status};
+use crate::storage::Stored;
 
 /// How many nodes and services there are, and how many pods wait that are nominated for a node, at most.
 const MOST_NODES: usize = 24;
@@ -34,6 +35,7 @@ pub(crate) struct World {
     pub(crate) placed: Vec<Pod>,
     owners: Vec<Owner>,
     services: Vec<Service>,
+    pub(crate) stored: Stored,
     nominees: Vec<Pod>,
     named: u32,
     touched: u32,
@@ -53,6 +55,7 @@ impl World {
             placed: Vec::new(),
             owners: Vec::new(),
             services: Vec::new(),
+            stored: Stored::default(),
             nominees: Vec::new(),
             named: 0,
             touched: 0,
@@ -80,7 +83,10 @@ impl World {
         }
         for _ in 0..self.dice.between(10, 16) {
             self.add_node().await?;
+            let node = self.nodes[self.nodes.len() - 1].clone();
+            self.add_csi_node(&node).await?;
         }
+        self.fill_storage().await?;
         self.touch_nodes().await
     }
 
@@ -147,6 +153,9 @@ impl World {
         match self.dice.index(16) {
             0 | 1 if self.nodes.len() < MOST_NODES => {
                 self.add_node().await?;
+                let node = self.nodes[self.nodes.len() - 1].clone();
+                self.add_csi_node(&node).await?;
+                self.add_local_volume().await?;
                 self.touch_nodes().await?;
             }
             2 if self.nodes.len() > FEWEST_NODES => {
@@ -191,6 +200,7 @@ impl World {
         let node = api.get(&name).await?;
         delete_now(&api, &name).await?;
         self.ours.gone(&Object::Node(Box::new(node)));
+        self.remove_csi_node(&name).await?;
         let on_it = |pod: &&Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.as_ref() == Some(&name));
         let orphans: Vec<Pod> = self.placed.iter().filter(on_it).cloned().collect();
         for pod in orphans {

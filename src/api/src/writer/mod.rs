@@ -20,6 +20,7 @@ mod policy;
 mod queue;
 #[cfg(test)]
 mod tests;
+mod volumes;
 
 use std::collections::BTreeMap;
 

@@ -35,6 +35,7 @@ pub fn node(node: &NodeSpec) -> core::Node {
             capacity: Some(allocatable.clone()),
             allocatable: Some(allocatable),
             images: list(images.collect()),
+            declared_features: list(node.features.iter().map(ToString::to_string).collect()),
             ..core::NodeStatus::default()
         }),
     }

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use krafla_model::dra::ClaimSource;
 use krafla_model::labels::{NodeSelectorTerm, Test};
 use krafla_model::pod::HostPort;
 use krafla_model::resources::GPU_NAME;
@@ -36,6 +37,9 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
             ..ObjectMeta::default()
         },
         spec: Some(core::PodSpec {
+            resource_claims: list(claims(pod)),
+            host_network: needs(shape, "UserNamespacesHostNetworkSupport").then_some(true),
+            host_users: needs(shape, "UserNamespacesHostNetworkSupport").then_some(false),
             containers: containers(shape),
             node_name: pod.node.as_ref().and_then(text),
             node_selector: map(&shape.node_selector),
@@ -46,6 +50,7 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
             scheduling_gates: list(
                 pod.gates.iter().map(|gate| core::PodSchedulingGate { name: gate.to_string() }).collect(),
             ),
+            volumes: super::volumes::volumes(&pod.name, &shape.volumes),
             priority: Some(pod.priority),
             priority_class_name: text(&shape.priority_class),
             preemption_policy: shape.never_preempts.then(|| "Never".to_owned()),
@@ -56,9 +61,42 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
             start_time: pod.started.and_then(time),
             nominated_node_name: pod.nominated.as_ref().and_then(text),
             conditions: pod.scheduled_at.map(|at| vec![scheduled(at)]),
+            resource_claim_statuses: list(claim_statuses(pod)),
             ..core::PodStatus::default()
         }),
     }
+}
+
+fn needs(shape: &PodShape, feature: &str) -> bool {
+    shape.features.iter().any(|one| *one == feature)
+}
+
+/// Its claims, each with its source. A claim that turned out not to be needed has no name any more.
+fn claims(pod: &PodSpec) -> Vec<core::PodResourceClaim> {
+    let named = |at: usize| pod.claims.get(at).map_or_else(|| format!("claim-{at}"), |claim| claim.name.to_string());
+    let write = |(at, source): (usize, &ClaimSource)| match source {
+        ClaimSource::Claim(name) => core::PodResourceClaim {
+            name: named(at),
+            resource_claim_name: Some(name.to_string()),
+            ..core::PodResourceClaim::default()
+        },
+        ClaimSource::Template(name) => core::PodResourceClaim {
+            name: named(at),
+            resource_claim_template_name: Some(name.to_string()),
+            ..core::PodResourceClaim::default()
+        },
+    };
+    pod.shape.claims.iter().enumerate().map(write).collect()
+}
+
+/// What has become of claims that are made from templates.
+fn claim_statuses(pod: &PodSpec) -> Vec<core::PodResourceClaimStatus> {
+    let made = pod.claims.iter().filter(|claim| claim.generated && claim.claim.is_some());
+    let status =
+        |name: String, claim: Option<String>| core::PodResourceClaimStatus { name, resource_claim_name: claim };
+    let made = made.map(|claim| status(claim.name.to_string(), claim.claim.as_ref().map(ToString::to_string)));
+    let needless = (pod.claims.len()..pod.shape.claims.len()).map(|at| status(format!("claim-{at}"), None));
+    made.chain(needless).collect()
 }
 
 /// Milliseconds as seconds, whole ones without a fraction.
@@ -98,6 +136,9 @@ fn containers(shape: &PodShape) -> Vec<core::Container> {
             name: format!("c{i}"),
             image: image.map(ToString::to_string),
             resources: if i == 0 { resources(shape) } else { Some(nothing()) },
+            restart_policy_rules: (i == 0 && needs(shape, "RestartAllContainersOnContainerExits")).then(|| {
+                vec![core::ContainerRestartRule { action: "RestartAllContainers".to_owned(), exit_codes: None }]
+            }),
             ports: if i == 0 { list(shape.host_ports.iter().map(port).collect()) } else { None },
             ..core::Container::default()
         })

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use krafla_model::budget::{Aim, BudgetSpec, Share};
+use krafla_model::dra::{ClaimSource, PodClaim as DeviceClaim};
 use krafla_model::job::JobPhase;
 use krafla_model::labels::{NodeSelectorTerm, Selector};
 use krafla_model::pod::HostPort;
@@ -10,13 +11,14 @@ use krafla_model::pod_affinity::{Namespaces, PodTerm, PodTerms, SpreadConstraint
 use krafla_model::priority::PriorityClassSpec;
 use krafla_model::queue::{HierarchyLevel, NodeGroupAffinity, QueueState, ROOT_QUEUE};
 use krafla_model::resources::GPU_NAME;
+use krafla_model::storage::{Disk, PodClaim, PodVolumes};
 use krafla_model::subgroup::{NetworkTopology, SubGroupPolicy, TopologyMode};
 use krafla_model::taints::{Effect, Match, Taint, Toleration};
 use krafla_model::{ElasticQuotaSpec, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, QuotaSpec};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::sample::{select, subsequence};
 
 use super::*;
 use crate::Converter;
@@ -120,6 +122,36 @@ fn a_workload() -> impl Strategy<Value = Workload> {
     (kind, name()).prop_map(|(kind, name)| Workload { kind, name })
 }
 
+fn a_disk() -> impl Strategy<Value = Disk> {
+    const PLUGINS: [&str; 5] = ["azure-disk", "azure-file", "cinder", "portworx-volume", "vsphere-volume"];
+    let monitors = btree_set(name(), 1..3).prop_map(|monitors| monitors.into_iter().collect::<Vec<_>>());
+    let plugin = select(&PLUGINS[..]).prop_map(|plugin| Name::from(format!("kubernetes.io/{plugin}")));
+    prop_oneof![
+        (name(), any::<bool>()).prop_map(|(name, read_only)| Disk::GcePersistentDisk { name, read_only }),
+        name().prop_map(|id| Disk::AwsElasticBlockStore { id }),
+        (name(), any::<bool>()).prop_map(|(iqn, read_only)| Disk::Iscsi { iqn, read_only }),
+        (monitors, name(), name(), any::<bool>()).prop_map(|(monitors, pool, image, read_only)| Disk::Rbd {
+            monitors,
+            pool,
+            image,
+            read_only
+        }),
+        (plugin, name()).prop_map(|(plugin, handle)| Disk::InTree { plugin, handle }),
+    ]
+}
+
+/// Claims by name; the pod that ephemeral ones are for is not known yet.
+fn some_volumes() -> impl Strategy<Value = PodVolumes> {
+    let claims = btree_set(name(), 0..3).prop_flat_map(|names| {
+        let n = names.len();
+        (Just(names), vec(any::<bool>(), n))
+    });
+    (claims, vec(a_disk(), 0..3)).prop_map(|((names, ephemeral), disks)| {
+        let claims = names.into_iter().zip(ephemeral).map(|(name, ephemeral)| PodClaim { name, ephemeral });
+        PodVolumes { claims: claims.collect(), disks }
+    })
+}
+
 fn a_shape() -> impl Strategy<Value = PodShape> {
     let image = ("[a-z]{1,3}", 0..3).prop_map(|(name, tag)| Name::from(format!("reg:5000/{name}:{tag}")));
     let images = vec(image, 0..3).prop_map(|mut images| {
@@ -133,9 +165,10 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
         (option::of(vec(term(0), 0..3)), vec((1..=100, term(1)), 0..3), vec(a_toleration(), 0..3)),
         (pod_terms(), pod_terms(), vec(a_spread(), 0..2), option::of(a_workload()), name()),
         (ports, images, share, any::<bool>(), any::<bool>(), perhaps(), 0..10_000_000_i64, any::<bool>()),
-        option::of((0..1_000_000_i64, 0..1_i64 << 50)),
+        (option::of((0..1_000_000_i64, 0..1_i64 << 50)), some_volumes(), subsequence(FEATURES.to_vec(), 0..=2)),
     )
-        .prop_map(|(own, places, neighbours, rest, scored_request)| {
+        .prop_map(|(own, places, neighbours, rest, (scored_request, volumes, features))| {
+            let features = features.into_iter().map(Name::from).collect();
             let (pod_affinity, pod_anti_affinity, spread, workload, scheduler_name) = neighbours;
             let workload = workload.filter(|_| spread.is_empty());
             // The only owner that is written is one that spreading looks at.
@@ -172,6 +205,8 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
                 preferred_affinity,
                 tolerations,
                 host_ports,
+                claims: Vec::new(),
+                features,
                 images,
                 gpu_share_milli,
                 protected,
@@ -180,8 +215,18 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
                 cooldown_ms,
                 revocable,
                 controlled,
+                volumes,
             }
         })
+}
+
+/// Features that fields of a pod need, in the order in which they are looked for.
+const FEATURES: [&str; 2] = ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"];
+
+/// What a pod says of a claim of devices, and what has become of it.
+fn a_claim() -> impl Strategy<Value = (ClaimSource, Option<Name>)> {
+    let template = (name(), option::of(name())).prop_map(|(template, claim)| (ClaimSource::Template(template), claim));
+    prop_oneof![name().prop_map(|claim| (ClaimSource::Claim(claim.clone()), Some(claim))), template]
 }
 
 fn a_pod() -> impl Strategy<Value = PodSpec> {
@@ -190,9 +235,18 @@ fn a_pod() -> impl Strategy<Value = PodSpec> {
         (name(), name(), option::of(name()), a_shape(), seconds(), any::<i32>()),
         (vec(name(), 0..3), option::of(name()), option::of(name()), select(phases.to_vec()), any::<bool>()),
         (option::of(seconds()), option::of(0..1_000_000_000_i64), option::of(seconds())),
+        btree_map(name(), a_claim(), 0..3),
     )
-        .prop_map(|(own, place, (started, attained_ms, scheduled_at))| {
-            let (uid, name, group, shape, created, priority) = own;
+        .prop_map(|(own, place, (started, attained_ms, scheduled_at), claims)| {
+            let named = |(name, (source, claim)): (Name, (ClaimSource, Option<Name>))| {
+                let generated = matches!(source, ClaimSource::Template(_));
+                (source, DeviceClaim { name, claim, generated })
+            };
+            let claims: Vec<(ClaimSource, DeviceClaim)> = claims.into_iter().map(named).collect();
+            let (uid, name, group, mut shape, created, priority) = own;
+            for claim in shape.volumes.claims.iter_mut().filter(|claim| claim.ephemeral) {
+                claim.name = format!("{name}-{}", claim.name).into();
+            }
             let (gates, node, nominated, phase, deleting) = place;
             PodSpec {
                 uid,
@@ -208,6 +262,7 @@ fn a_pod() -> impl Strategy<Value = PodSpec> {
                 deleting,
                 started,
                 attained_ms,
+                claims: claims.iter().map(|(_, claim)| claim.clone()).collect(),
                 scheduled_at,
             }
         })
@@ -311,6 +366,7 @@ fn a_node() -> impl Strategy<Value = NodeSpec> {
             unschedulable,
             allocatable,
             images,
+            features: vec!["Some".into()],
             gpu_devices,
         },
     )

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use krafla_api::keys;
 use krafla_engine::Outcome;
-use krafla_framework::effect::PodRef;
+use krafla_framework::effect::{ClaimsToBind, PodRef};
 use krafla_model::Name;
 use kube::api::PostParams;
 use kube::{Api, Client};
@@ -42,13 +42,14 @@ impl Binder {
     }
 
     /// Binds a pod; its outcome comes to the inbox.
-    pub(crate) fn bind(&self, pod: PodRef, node: Name, plugins: Vec<Name>) {
+    pub(crate) fn bind(&self, pod: PodRef, node: Name, plugins: Vec<Name>, claims: Vec<ClaimsToBind>) {
         let inner = Arc::clone(&self.0);
-        let held = inner.means.backlog.enter();
+        // A pod that waits for its claims, perhaps for minutes, keeps nobody waiting.
+        let held = claims.is_empty().then(|| inner.means.backlog.enter());
         inner.placing.decide(&pod.uid);
         tokio::spawn(async move {
             let uid = pod.uid.clone();
-            let outcome = inner.with_plugins(pod, &node, &plugins).await;
+            let outcome = inner.with_plugins(pod, &node, &plugins, &claims).await;
             if matches!(outcome, Outcome::BindRefused { .. }) {
                 inner.placing.forget(&uid);
             }
@@ -60,15 +61,16 @@ impl Binder {
 
 impl Inner {
     /// PreBind, the bind, PostBind.
-    async fn with_plugins(&self, pod: PodRef, node: &Name, plugins: &[Name]) -> Outcome {
+    async fn with_plugins(&self, pod: PodRef, node: &Name, plugins: &[Name], claims: &[ClaimsToBind]) -> Outcome {
         if plugins.is_empty() {
             return self.bind(pod, node).await;
         }
         let asked = pod.clone();
-        let way = self.hooks.way(plugins, &asked, node);
+        let way = self.hooks.way(plugins, claims, &asked, node);
         if let Err(message) = way.pre_bind().await {
             return Outcome::BindRefused { pod: pod.uid, message };
         }
+        let _held = (!claims.is_empty()).then(|| self.means.backlog.enter());
         let outcome = match way.bind().await {
             Some(Ok(())) => Outcome::Bound { pod: pod.uid },
             // Whether it was done all the same, the pod knows.
@@ -177,8 +179,8 @@ mod tests {
 
     use tokio::sync::watch;
 
-    use super::super::Backlog;
     use super::super::fake::{Asked, clients, done, refusal};
+    use super::super::{Backlog, Interest};
     use super::*;
     use crate::inbox::{Letter, Outcomes, inbox};
     use crate::metrics::Metrics;
@@ -199,9 +201,10 @@ mod tests {
         let (_leader, leads) = watch::channel(true);
         let (outcomes, metrics, backlog) = (Outcomes(mailbox), Metrics::new(), Backlog::new());
         let means = Means { clients, outcomes, metrics, backlog, leads };
-        let hooks = Hooks { plugins: Vec::new().into(), client: means.clients.calls.clone() };
+        let (client, interest) = (means.clients.calls.clone(), Interest::default());
+        let hooks = Hooks { plugins: Vec::new().into(), client, interest };
         let binder = Binder::new(means, Directory::default(), Placing::default(), 4, hooks);
-        binder.bind(pod_ref(), "n1".into(), Vec::new());
+        binder.bind(pod_ref(), "n1".into(), Vec::new(), Vec::new());
         match letters.recv().await {
             Some(Letter::Input(input)) => match *input {
                 Input::Outcome(outcome) => (outcome, asked),

@@ -3,11 +3,13 @@
 mod answer;
 mod backlog;
 mod bind;
+mod deallocate;
 mod events;
 mod evict;
 #[cfg(test)]
 pub(crate) mod fake;
 mod hooks;
+mod interest;
 mod placing;
 mod status;
 
@@ -25,6 +27,7 @@ use bind::Binder;
 pub(crate) use events::{Events, Notice, reference};
 use evict::{By, Evictor};
 use hooks::Hooks;
+pub(crate) use interest::Interest;
 pub(crate) use placing::Placing;
 pub(crate) use status::{Counts, FIELD_MANAGER, Statuses};
 
@@ -45,7 +48,9 @@ pub(crate) struct Performer {
     events: Events,
     backlog: Backlog,
     placing: Placing,
+    interest: Interest,
     writers: Vec<JoinHandle<()>>,
+    means: Means,
 }
 
 /// What it takes to make a call that has an outcome.
@@ -82,6 +87,7 @@ impl Performer {
     ) -> Self {
         let backlog = Backlog::new();
         let placing = Placing::default();
+        let interest = Interest::default();
         let (statuses, mut writers) = Statuses::start(clients, directory, &backlog, &placing, leads);
         let (events, event_writers) =
             Events::start(clients, directory, &backlog, metrics, role.component, role.scheduler);
@@ -96,17 +102,23 @@ impl Performer {
         Self {
             evictor: Evictor::new(means.clone()),
             binder: Binder::new(
-                means,
+                means.clone(),
                 directory.clone(),
                 placing.clone(),
                 role.binds_at_once,
-                Hooks { plugins: role.binding_plugins.into(), client: clients.calls.clone() },
+                Hooks {
+                    plugins: role.binding_plugins.into(),
+                    client: clients.calls.clone(),
+                    interest: interest.clone(),
+                },
             ),
             statuses,
             events,
             backlog,
             placing,
+            interest,
             writers,
+            means,
         }
     }
 
@@ -118,6 +130,11 @@ impl Performer {
     /// Who may write to which waiting pod.
     pub(crate) fn placing(&self) -> &Placing {
         &self.placing
+    }
+
+    /// Who waits for which object.
+    pub(crate) fn interest(&self) -> &Interest {
+        &self.interest
     }
 
     /// The writer of statuses.
@@ -149,12 +166,13 @@ impl Performer {
     /// Carries out one effect. Never waits.
     pub(crate) fn perform(&self, effect: Effect) {
         match effect {
-            Effect::Bind { pod, node, plugins } => self.binder.bind(pod, node, plugins),
+            Effect::Bind { pod, node, plugins, claims } => self.binder.bind(pod, node, plugins, claims),
             Effect::Evict { pod, delete: false, .. } => self.evictor.evict(pod, By::Eviction),
             Effect::Evict { pod, certificate, delete: true } => {
                 let message = format!("{} will run on {}", certificate.beneficiary, certificate.node);
                 self.evictor.evict(pod, By::Deletion { message });
             }
+            Effect::Deallocate { namespace, name, uid } => deallocate::deallocate(&self.means, namespace, name, uid),
             Effect::JobStatus { namespace, name, phase, running, succeeded, failed } => {
                 self.statuses.group_counts((namespace, name), Counts { phase, running, succeeded, failed });
             }

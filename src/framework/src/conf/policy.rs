@@ -161,26 +161,8 @@ impl ProfilePolicy {
         let place = |(name, _): &(String, i64)| places.get(name).copied();
         let order = self.points.iter().map(|(point, members)| (*point, members.iter().filter_map(place).collect()));
         let order = order.collect();
-        let mut profile =
-            Profile::ordered(self.name.as_str().into(), self.percentage_of_nodes_to_score, entries, order);
-        profile.binding = self.binding(registry);
-        profile
-    }
-}
-
-impl ProfilePolicy {
-    /// Plugins that a shell asks on the way to the bind, in the order of PreBind, Bind and PostBind.
-    fn binding(&self, registry: &Registry) -> Vec<Name> {
-        let mut names: Vec<Name> = Vec::new();
-        for point in [ExtensionPoint::PreBind, ExtensionPoint::Bind, ExtensionPoint::PostBind] {
-            for (name, _) in self.points.get(&point).into_iter().flatten() {
-                let known = registry.binding_plugins.iter().any(|plugin| plugin.name() == name);
-                if known && !names.iter().any(|seen| **seen == **name) {
-                    names.push(name.as_str().into());
-                }
-            }
-        }
-        names
+        Profile::ordered(self.name.as_str().into(), self.percentage_of_nodes_to_score, entries, order)
+            .with_binding(&registry.binding_plugins)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::effect::PodRef;
+use crate::effect::{ClaimsToBind, PodRef};
 
 /// Something that is done later.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -30,6 +30,17 @@ impl<'a> ObjectRef<'a> {
         Self { api_version: "v1", kind: "Node", plural: "nodes", namespace: None, name }
     }
 
+    /// A PersistentVolume.
+    pub fn volume(name: &'a str) -> Self {
+        Self { api_version: "v1", kind: "PersistentVolume", plural: "persistentvolumes", namespace: None, name }
+    }
+
+    /// A PersistentVolumeClaim.
+    pub fn claim(namespace: &'a str, name: &'a str) -> Self {
+        let (kind, plural) = ("PersistentVolumeClaim", "persistentvolumeclaims");
+        Self { api_version: "v1", kind, plural, namespace: Some(namespace), name }
+    }
+
     /// A pod.
     pub fn pod(pod: &'a PodRef) -> Self {
         Self { api_version: "v1", kind: "Pod", plural: "pods", namespace: Some(&pod.namespace), name: &pod.name }
@@ -43,6 +54,16 @@ pub trait ObjectApi: Send + Sync {
 
     /// Changes an object by a merge patch, which is JSON.
     fn patch<'a>(&'a self, object: ObjectRef<'a>, patch: &'a str) -> Later<'a, Result<(), String>>;
+
+    /// Changes the status of an object by a merge patch, which is JSON.
+    fn patch_status<'a>(&'a self, object: ObjectRef<'a>, patch: &'a str) -> Later<'a, Result<(), String>>;
+
+    /// Waits until an object may have changed since it was first asked about here, but at most so many milliseconds.
+    /// Answers how many have passed.
+    fn changed<'a>(&'a self, object: ObjectRef<'a>, at_most_ms: u64) -> Later<'a, u64>;
+
+    /// What a plugin chose for the claims of the pod that is being bound.
+    fn claims(&self, plugin: &str) -> Option<&ClaimsToBind>;
 }
 
 /// The side of a plugin that talks to the API. It goes with the [`NodePlugin`](crate::NodePlugin) of its name, and a

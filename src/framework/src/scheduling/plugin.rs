@@ -3,8 +3,10 @@
 //! Hooks up to Permit are functions of the model alone. What talks to the API, PreBind and Bind, is run by a shell.
 
 use krafla_model::cluster_event::{ActionType, ClusterEvent, EventResource};
+use krafla_model::storage::ClaimChoice;
 use krafla_model::{ClusterState, NodeId, TaskId};
 
+use crate::effect::ClaimsToBind;
 use crate::rank::Rank;
 use crate::scheduling::cycle_state::CycleState;
 use crate::scheduling::post_filter::{FailedAttempt, PostFilter};
@@ -160,6 +162,23 @@ pub trait NodePlugin: Send {
     /// Whether one of [`Self::events`] may help a task that this plugin refused. Where in doubt, it may.
     fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
         true
+    }
+
+    /// What the task's claims get on its node, which it has just been given: part of its place, and gone with it. Asked
+    /// before [`Self::reserve`], of plugins that take part in Reserve; an error is as one of Reserve.
+    fn choose(&self, cluster: &ClusterState, task: TaskId, node: NodeId) -> Result<Vec<ClaimChoice>, Why> {
+        Ok(Vec::new())
+    }
+
+    /// What of the choices for a task that is about to be bound its binding side has to write. For a plugin that answers
+    /// nothing, [`Self::binds_only_claims`] says whether there is anything to do at all.
+    fn claims_to_bind(&self, cluster: &ClusterState, task: TaskId) -> Option<ClaimsToBind> {
+        None
+    }
+
+    /// Whether its binding side has nothing to do for tasks without [`Self::claims_to_bind`].
+    fn binds_only_claims(&self) -> bool {
+        false
     }
 
     /// The task has been given a node, in memory only.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use krafla_model::journal::{Refusal, Savepoint};
-use krafla_model::{ClusterState, NodeId, TaskId};
+use krafla_model::{ClusterState, Name, NodeId, TaskId};
 
 use crate::scheduling::extender::NodeVictims;
 use crate::scheduling::profile::Profile;
@@ -40,6 +40,8 @@ pub struct FailedAttempt<'a> {
     profile: &'a Profile,
     searcher: &'a mut Searcher,
     waiting: &'a mut WaitingPods,
+    /// Claims whose devices nobody uses and that are to lose them: namespace, name, UID.
+    pub(crate) idle_claims: Vec<(Name, Name, Name)>,
 }
 
 impl<'a> FailedAttempt<'a> {
@@ -52,7 +54,7 @@ impl<'a> FailedAttempt<'a> {
         searcher: &'a mut Searcher,
         waiting: &'a mut WaitingPods,
     ) -> Self {
-        Self { task, unschedulable, refusals, cluster, profile, searcher, waiting }
+        Self { task, unschedulable, refusals, cluster, profile, searcher, waiting, idle_claims: Vec::new() }
     }
 
     /// The cluster, with what is being tried.
@@ -63,6 +65,11 @@ impl<'a> FailedAttempt<'a> {
     /// The pods that wait at Permit, to be rejected.
     pub fn waiting(&mut self) -> &mut WaitingPods {
         self.waiting
+    }
+
+    /// A claim of devices that nobody uses is to lose them, so that it may get others.
+    pub fn deallocate(&mut self, namespace: Name, name: Name, uid: Name) {
+        self.idle_claims.push((namespace, name, uid));
     }
 
     /// Where the books stand.

@@ -1,10 +1,14 @@
 //! A profile: the configured set of node-level plugins, for each extension point in its order.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use krafla_model::cluster_event::ClusterEvent;
+use krafla_model::storage::ClaimChoice;
 use krafla_model::{ClusterState, Name, NodeId, TaskId};
 
+use crate::effect::ClaimsToBind;
+use crate::scheduling::binding::BindingPlugin;
 use crate::scheduling::extender::{EXTENDER_BIND, Extenders};
 use crate::scheduling::plugin::{NodePlugin, Permit, Scope};
 use crate::scheduling::point::ExtensionPoint;
@@ -61,7 +65,7 @@ pub struct Profile {
     /// Who has a say from outside.
     pub(crate) extenders: Option<Extenders>,
     /// Plugins that take part on the way to the bind, in order.
-    pub(crate) binding: Vec<Name>,
+    binding: Vec<Name>,
     pub(crate) entries: Vec<ProfileEntry>,
     order: BTreeMap<ExtensionPoint, Vec<usize>>,
     pub(crate) pre_filters: Vec<usize>,
@@ -113,6 +117,22 @@ impl Profile {
         }
     }
 
+    /// With the plugins that a shell asks on the way to the bind: those of a build that have a side for it, in the order of
+    /// PreBind, Bind and PostBind.
+    #[must_use]
+    pub(crate) fn with_binding(mut self, known: &[Arc<dyn BindingPlugin>]) -> Self {
+        let mut names: Vec<Name> = Vec::new();
+        for point in [ExtensionPoint::PreBind, ExtensionPoint::Bind, ExtensionPoint::PostBind] {
+            for name in self.plugins(point).map(NodePlugin::name) {
+                if known.iter().any(|plugin| plugin.name() == name) && !names.iter().any(|seen| **seen == *name) {
+                    names.push(name.into());
+                }
+            }
+        }
+        self.binding = names;
+        self
+    }
+
     /// The name by which pods choose it (`spec.schedulerName`); empty if it serves all.
     pub fn profile_name(&self) -> &Name {
         &self.name
@@ -124,13 +144,35 @@ impl Profile {
         self.percentage_of_nodes_to_score
     }
 
-    /// Plugins that a shell asks on the way to a task's bind, in order.
-    pub fn binding_plugins(&self, cluster: &ClusterState, task: TaskId) -> Vec<Name> {
-        let mut plugins = self.binding.clone();
-        if self.extenders.as_ref().is_some_and(|extenders| extenders.bind(cluster, cluster.shape_of(task))) {
-            plugins.insert(0, EXTENDER_BIND.into());
+    /// What the Reserve plugins choose for the claims of a task that has just been given a node.
+    pub fn run_choose_plugins(
+        &self,
+        cluster: &ClusterState,
+        task: TaskId,
+        node: NodeId,
+    ) -> Result<Vec<ClaimChoice>, (&'static str, Why)> {
+        let mut choices = Vec::new();
+        for plugin in self.plugins(ExtensionPoint::Reserve) {
+            choices.extend(plugin.choose(cluster, task, node).map_err(|why| (plugin.name(), why))?);
         }
-        plugins
+        Ok(choices)
+    }
+
+    /// Plugins that a shell asks on the way to a task's bind, in order, and what it has to write for its claims.
+    pub fn way_to_bind(&self, cluster: &ClusterState, task: TaskId) -> (Vec<Name>, Vec<ClaimsToBind>) {
+        let (mut names, mut claims) = (Vec::new(), Vec::new());
+        if self.extenders.as_ref().is_some_and(|extenders| extenders.bind(cluster, cluster.shape_of(task))) {
+            names.push(EXTENDER_BIND.into());
+        }
+        for name in &self.binding {
+            let entry = self.entries.iter().find(|entry| entry.plugin.name() == name.as_str());
+            let own = entry.and_then(|entry| entry.plugin.claims_to_bind(cluster, task));
+            if own.is_some() || !entry.is_some_and(|entry| entry.plugin.binds_only_claims()) {
+                names.push(name.clone());
+            }
+            claims.extend(own);
+        }
+        (names, claims)
     }
 
     /// Whether extenders filter or score nodes for a task.

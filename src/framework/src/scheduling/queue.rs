@@ -112,6 +112,8 @@ pub struct SchedulingQueue {
     resting: BTreeSet<(Time, TaskId)>,
     gated: BTreeSet<TaskId>,
     in_flight: BTreeSet<TaskId>,
+    /// Pods that PreEnqueue has kept out since the last [`Self::take_kept_out`].
+    kept_out: Vec<TaskId>,
     /// Whether the pods that there are have been taken in.
     primed: bool,
 }
@@ -128,6 +130,7 @@ impl SchedulingQueue {
             resting: BTreeSet::new(),
             gated: BTreeSet::new(),
             in_flight: BTreeSet::new(),
+            kept_out: Vec::new(),
             primed: false,
         }
     }
@@ -211,12 +214,23 @@ impl SchedulingQueue {
         let profile = plugins.profile_for(cluster, task);
         if let Err((by, why)) = profile.run_pre_enqueue_plugins(cluster, task) {
             self.gated.insert(task);
+            self.kept_out.push(task);
             self.set_part(task, Part::Gated { by, why });
             return;
         }
         let place = self.place(plugins, cluster, task);
         self.active.push(task, place);
         self.set_part(task, Part::Active);
+    }
+
+    /// Pods that PreEnqueue has kept out since the last call, and still does: the plugin, and its words.
+    pub fn take_kept_out(&mut self) -> Vec<(TaskId, &'static str, Why)> {
+        let tasks = std::mem::take(&mut self.kept_out);
+        let said = |task: TaskId| match &self.pods.get(&task)?.part {
+            Part::Gated { by, why } => Some((task, *by, why.clone())),
+            _ => None,
+        };
+        tasks.into_iter().filter_map(said).collect()
     }
 
     /// Lets a pod in that rests or backs off, whatever its back-off.

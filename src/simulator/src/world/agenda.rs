@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use krafla_framework::effect::ClaimsToBind;
+use krafla_model::dra::ResourceClaimSpec;
 use krafla_model::{Event, Name, Time};
 
 use super::faults::Fault;
@@ -19,6 +21,8 @@ pub enum Happening {
         pod: usize,
         /// The node.
         node: Name,
+        /// What is written for its claims first.
+        claims: Vec<ClaimsToBind>,
     },
     /// A bind call fails.
     BindRefused {
@@ -56,6 +60,8 @@ pub enum Happening {
     },
     /// An object that is neither job nor pod changes.
     Object(Box<Event>),
+    /// A template of claims of devices is new, or has changed.
+    ClaimTemplate(Box<ResourceClaimSpec>),
     /// A job is deleted with its pods.
     DeleteJob {
         /// Its namespace; `None`: any.

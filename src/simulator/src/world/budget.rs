@@ -135,6 +135,7 @@ mod tests {
             life: Life { grace_ms: Some(10_000), controller: Controller::Recreate, ..Life::default() },
             attained_ms: None,
             restart_ms: 0,
+            claims: Vec::new(),
         };
         Submission {
             group: PodGroupSpec { namespace: "default".into(), name: "x".into(), ..PodGroupSpec::default() },

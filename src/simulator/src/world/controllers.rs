@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use krafla_model::dra::PodClaim;
 use krafla_model::taints::{Effect, Taint};
 use krafla_model::{Event, Name, NodeSpec, PodPhase, PodShape};
 
@@ -117,6 +118,13 @@ impl World {
         let (priority, shape) = self.admitted(&plan);
         let plan = Submitted { shape, ..plan };
         let index = self.store.add_pod(job, plan, priority, self.now);
+        if !self.store.pods[index].claims.is_empty() {
+            let pod = &self.store.pods[index];
+            let (claims, uid, shape) = (pod.claims.clone(), pod.spec.uid.clone(), Arc::clone(&pod.spec.shape));
+            let ephemeral = |name: &Name| shape.volumes.claims.iter().any(|own| own.ephemeral && own.name == *name);
+            self.make_claims(&claims, &uid, ephemeral);
+        }
+        self.make_claims_of_templates(index);
         match node {
             Some(node) => {
                 self.attach(index, node);
@@ -159,6 +167,7 @@ impl World {
         if self.store.jobs[owner].deleted {
             return;
         }
+        let again = |one: &PodClaim| PodClaim { claim: one.claim.clone().filter(|_| !one.generated), ..one.clone() };
         let plan = Submitted {
             name: old.spec.name.clone(),
             shape: old.spec.shape.clone(),
@@ -169,6 +178,8 @@ impl World {
             life: old.life,
             attained_ms: old.spec.attained_ms,
             restart_ms: old.restart_ms,
+            claims: old.claims.clone(),
+            device_claims: old.spec.claims.iter().map(again).collect(),
         };
         let revision = old.revision;
         self.store.pods[index].replaced = true;
@@ -222,6 +233,9 @@ impl World {
 
     /// Applies a change of an object that is neither job nor pod, and what the controllers make of it.
     pub(super) fn change_object(&mut self, event: Event) {
+        if self.change_devices(&event).is_some() {
+            return;
+        }
         match &event {
             Event::Node(spec) => {
                 self.store.nodes.insert(spec.name.clone(), spec.clone());
@@ -279,6 +293,8 @@ impl World {
             Event::WorkloadGone { namespace, workload } => {
                 self.store.workloads.remove(&(namespace.clone(), workload.clone()));
             }
+            Event::Storage(object) => return self.change_storage(object.clone()),
+            Event::StorageGone(key) => return self.remove_storage(&key.clone()),
             Event::PodGroup(spec) => {
                 if let Some(owner) = self.store.job_named(&spec.namespace, &spec.name) {
                     let job = &mut self.store.jobs[owner];
@@ -287,6 +303,12 @@ impl World {
                 }
             }
             Event::Pod(_) | Event::PodGone(_) | Event::PodGroupGone { .. } => {}
+            Event::ResourceClaim(_)
+            | Event::ResourceClaimGone { .. }
+            | Event::ResourceSlice(_)
+            | Event::ResourceSliceGone(_)
+            | Event::DeviceClass(_)
+            | Event::DeviceClassGone(_) => {}
         }
         self.tell(event);
     }

@@ -1,6 +1,7 @@
 //! Binds, kubelets and evictions: how a pod gets its node, runs and ends.
 
 use krafla_engine::{Input, Outcome};
+use krafla_framework::effect::ClaimsToBind;
 use krafla_model::{Event, Name, PodPhase};
 
 use super::agenda::Happening;
@@ -11,15 +12,15 @@ use super::{PodChange, Restart, World};
 const CALL_TIMEOUT_MS: i64 = 30_000;
 
 impl World {
-    pub(super) fn bind_called(&mut self, uid: &Name, node: Name) {
+    pub(super) fn bind_called(&mut self, uid: &Name, node: Name, claims: Vec<ClaimsToBind>) {
         let Some(pod) = self.pod_index(uid) else { return };
         let refused = |message: &str| Happening::BindRefused { pod, message: message.to_owned() };
         match self.faults.answer(Verb::Bind, self.now) {
-            Answer::Yes => self.plan(self.now + self.setup.bind_latency_ms, Happening::BindLands { pod, node }),
+            Answer::Yes => self.plan(self.now + self.setup.bind_latency_ms, Happening::BindLands { pod, node, claims }),
             Answer::No(message) => self.plan(self.now + self.setup.bind_latency_ms, refused(&message)),
             Answer::Silence => self.plan(self.now + CALL_TIMEOUT_MS, refused("the call timed out")),
             Answer::Lost => {
-                self.plan(self.now + self.setup.bind_latency_ms, Happening::BindLands { pod, node });
+                self.plan(self.now + self.setup.bind_latency_ms, Happening::BindLands { pod, node, claims });
                 self.plan(self.now + CALL_TIMEOUT_MS, refused("the call timed out"));
             }
         }
@@ -32,11 +33,17 @@ impl World {
         }
     }
 
-    pub(super) fn bind_lands(&mut self, index: usize, node: &Name) {
+    pub(super) fn bind_lands(&mut self, index: usize, node: &Name, claims: &[ClaimsToBind]) {
         let pod = &self.store.pods[index];
         if pod.gone || pod.spec.deleting || pod.spec.node.is_some() || !self.store.nodes.contains_key(node) {
             let message = if pod.spec.node.is_some() { "pod is already assigned to a node" } else { "not found" };
             return self.bind_fails(index, message.to_owned());
+        }
+        let namespace = pod.spec.namespace().clone();
+        let uid = pod.spec.uid.clone();
+        let written = self.carry_out_choices(&namespace, node, claims);
+        if let Err(message) = written.and_then(|()| self.give_devices(&uid, claims)) {
+            return self.bind_fails(index, message);
         }
         self.attach(index, node.clone());
         let pod = self.store.pods[index].spec.uid.clone();
@@ -101,6 +108,8 @@ impl World {
         self.changes.push((index, PodChange::Ended));
         self.leave(index);
         self.tell_of_pod(index);
+        let uid = self.store.pods[index].spec.uid.clone();
+        self.release_claims(&uid);
         if self.store.jobs[owner].alive == 0 {
             self.store.jobs[owner].finished = Some(self.now);
             self.store.n_finished += 1;
@@ -191,7 +200,9 @@ impl World {
         let spec = &self.store.pods[index].spec;
         let (uid, namespace) = (spec.uid.clone(), spec.namespace().clone());
         self.touch_budgets(&namespace);
-        self.tell(Event::PodGone(uid));
+        self.tell(Event::PodGone(uid.clone()));
+        self.drop_ephemeral_claims(&uid);
+        self.release_claims(&uid);
         if was_over {
             self.forget_group_without_pods(index);
         } else {

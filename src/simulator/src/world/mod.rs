@@ -7,11 +7,13 @@
 mod agenda;
 mod budget;
 mod controllers;
+mod devices;
 mod faults;
 mod kubelet;
 mod objects;
 mod quota;
 mod rollout;
+mod storage;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -327,7 +329,7 @@ impl World {
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Submit(submission) => self.submit(*submission),
-            Happening::BindLands { pod, node } => self.bind_lands(pod, &node),
+            Happening::BindLands { pod, node, claims } => self.bind_lands(pod, &node, &claims),
             Happening::BindRefused { pod, message } => self.bind_fails(pod, message),
             Happening::Starts { pod } => self.starts(pod),
             Happening::Ends { pod } => self.ends(pod),
@@ -335,6 +337,7 @@ impl World {
             Happening::Recreate { pod } => self.recreate(pod),
             Happening::EvictFrom { namespace, name } => self.evicted_by_someone(namespace.as_ref(), &name),
             Happening::Object(event) => self.change_object(*event),
+            Happening::ClaimTemplate(template) => self.change_template(*template),
             Happening::DeleteJob { namespace, name } => self.delete_job(namespace.as_ref(), &name),
             Happening::DeletePod { namespace, name } => self.delete_pod(namespace.as_ref(), &name),
             Happening::Ungate { namespace, name, whole_job } => self.ungate(namespace.as_ref(), &name, whole_job),
@@ -353,12 +356,13 @@ impl World {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Bind { pod, node, .. } => self.bind_called(&pod.uid, node),
+            Effect::Bind { pod, node, claims, .. } => self.bind_called(&pod.uid, node, claims),
             Effect::Evict { pod, delete, .. } => self.evict_called(&pod.uid, delete),
             Effect::JobStatus { namespace, name, phase, .. } => {
                 self.store.set_phase(&namespace, &name, phase);
                 self.recount_quotas(&namespace);
             }
+            Effect::Deallocate { namespace, name, uid } => self.deallocate(namespace, name, &uid),
             Effect::Nominate { pod, node } => self.nominated(&pod.uid, node),
             Effect::JobCondition { .. } | Effect::PodCondition { .. } | Effect::QueueStatus { .. } => {}
             Effect::Event { about, reason, .. } => {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use krafla_model::dra::PodClaim;
+use krafla_model::storage::ClaimSpec;
 use krafla_model::{Name, PodGroupSpec, PodShape};
 
 /// Who makes a pod again that was evicted.
@@ -48,6 +50,10 @@ pub struct Submitted {
     pub attained_ms: Option<i64>,
     /// How long it takes to get where they were, in milliseconds.
     pub restart_ms: i64,
+    /// Its claims of devices.
+    pub device_claims: Vec<PodClaim>,
+    /// Claims that are made with it, if they are not there.
+    pub claims: Vec<ClaimSpec>,
 }
 
 impl Submitted {
@@ -63,6 +69,8 @@ impl Submitted {
             life,
             attained_ms: None,
             restart_ms: 0,
+            device_claims: Vec::new(),
+            claims: Vec::new(),
         }
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use krafla_model::dra::{DeviceClassSpec, ResourceClaimSpec, ResourceSliceSpec};
 use krafla_model::ids::Lookup;
 use krafla_model::pod_affinity::{NamespaceSpec, Workload, WorkloadSpec};
 use krafla_model::priority::PriorityClassSpec;
 use krafla_model::resources::GPU_NAME;
+use krafla_model::storage::{ClaimSpec, Storage};
 use krafla_model::{
     BudgetSpec, ElasticQuotaSpec, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodSpec, QueueSpec,
     QuotaSpec, Time,
@@ -35,6 +37,8 @@ pub struct Pod {
     pub evicted: bool,
     /// How long it does again what was done before, before it goes on from its checkpoint, in milliseconds.
     pub restart_ms: i64,
+    /// Claims that are made with it.
+    pub claims: Vec<ClaimSpec>,
     /// Whether a pod was made in its place.
     pub replaced: bool,
     /// The revision of its job that it is of.
@@ -112,6 +116,16 @@ pub(super) struct Store {
     pub(super) pods: Vec<Pod>,
     pub(super) jobs: Vec<Job>,
     pub(super) nodes: BTreeMap<Name, NodeSpec>,
+    /// Claims of devices, by namespace and name.
+    pub(super) claims: BTreeMap<(Name, Name), ResourceClaimSpec>,
+    /// What claims are made from, by namespace and name.
+    pub(super) claim_templates: BTreeMap<(Name, Name), ResourceClaimSpec>,
+    /// Classes of devices.
+    pub(super) device_classes: BTreeMap<Name, DeviceClassSpec>,
+    /// Devices that there are.
+    pub(super) slices: BTreeMap<Name, ResourceSliceSpec>,
+    /// How many claims of devices were ever made.
+    pub(super) n_claims: usize,
     /// Names of nodes that are gone.
     pub(super) former_nodes: BTreeSet<Name>,
     pub(super) queues: BTreeMap<Name, QueueSpec>,
@@ -120,6 +134,7 @@ pub(super) struct Store {
     pub(super) elastic_quotas: BTreeMap<(Name, Name), ElasticQuotaSpec>,
     pub(super) namespaces: BTreeMap<Name, NamespaceSpec>,
     pub(super) workloads: BTreeMap<(Name, Workload), WorkloadSpec>,
+    pub(super) storage: Storage,
     pub(super) budgets: BTreeMap<(Name, Name), BudgetSpec>,
     /// Budgets that came without a status, which is counted here.
     pub(super) counted_budgets: BTreeSet<(Name, Name)>,
@@ -210,6 +225,7 @@ impl Store {
             started: None,
             attained_ms: plan.attained_ms,
             scheduled_at: None,
+            claims: plan.device_claims,
         };
         self.by_uid.insert(spec.uid.clone(), index);
         self.by_name.insert((spec.namespace().clone(), spec.name.clone()), index);
@@ -223,6 +239,7 @@ impl Store {
             ours: plan.ours,
             evicted: false,
             restart_ms: plan.restart_ms,
+            claims: plan.claims,
             replaced: false,
             revision,
         });
@@ -253,6 +270,10 @@ impl Store {
         let elastic_quotas = self.elastic_quotas.values().cloned().map(Event::ElasticQuota);
         let namespaces = self.namespaces.values().cloned().map(Event::Namespace);
         let workloads = self.workloads.values().cloned().map(Event::Workload);
+        let storage = self.storage.objects().map(Event::Storage);
+        let device_classes = self.device_classes.values().cloned().map(Event::DeviceClass);
+        let slices = self.slices.values().cloned().map(Event::ResourceSlice);
+        let claims = self.claims.values().cloned().map(|claim| Event::ResourceClaim(Box::new(claim)));
         let groups = self.jobs.iter().filter_map(|job| job.group.clone()).map(Event::PodGroup);
         let pods = self.pods.iter().filter(|pod| !pod.gone && (pod.ours || pod.spec.node.is_some()));
         let pods = pods.map(|pod| Event::Pod(pod.spec.clone()));
@@ -265,6 +286,10 @@ impl Store {
             .chain(elastic_quotas)
             .chain(namespaces)
             .chain(workloads)
+            .chain(device_classes)
+            .chain(slices)
+            .chain(claims)
+            .chain(storage)
             .chain(groups)
             .chain(pods)
             .chain(budgets)

@@ -3,6 +3,7 @@
 pub(crate) mod affinity;
 pub(crate) mod nodes;
 pub(crate) mod pods;
+pub(crate) mod storage;
 pub(crate) mod surroundings;
 
 pub(crate) const NAMESPACES: [&str; 4] = ["blue", "green", "red", "white"];

@@ -1,0 +1,180 @@
+//! Whether a node can have the volumes of a pod, and which: those that its claims have, those that are free and nearest in
+//! size, and those that are made for it.
+
+use krafla_framework::Why;
+use krafla_model::labels::Labels;
+use krafla_model::storage::{ClaimChoice, ClaimSpec, StorageClassSpec, VolumeSpec};
+use krafla_model::{ClusterState, Name, NodeId, TaskId};
+
+use super::super::volume_claims::claims;
+
+/// The claims of a pod, by what they need of a node.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Sorted {
+    /// Volumes that they have.
+    pub(super) bound: Vec<Name>,
+    /// Names of those that wait for a node, the smallest first.
+    pub(super) waiting: Vec<Name>,
+}
+
+/// Sorts the claims of a pod. `Err`: no node will do as long as one of them is as it is.
+pub(super) fn sort(cluster: &ClusterState, task: TaskId) -> Result<Sorted, Why> {
+    let mut sorted = Sorted::default();
+    let mut waiting: Vec<&ClaimSpec> = Vec::new();
+    let mut unbound = false;
+    for claim in claims(cluster, task) {
+        let claim = claim?;
+        let name = claim.name.as_str();
+        if claim.lost {
+            let volume = claim.volume.as_str();
+            let told = format!("persistentvolumeclaim {name:?} bound to non-existent persistentvolume {volume:?}");
+            return Err(Why::Told(told.into()));
+        }
+        if claim.deleting {
+            return Err(Why::Told(format!("persistentvolumeclaim {name:?} is being deleted").into()));
+        }
+        if claim.is_bound() {
+            sorted.bound.push(claim.volume.clone());
+        } else if cluster.storage().waits_for_consumer(claim) {
+            waiting.push(claim);
+        } else {
+            unbound = true;
+        }
+    }
+    if unbound {
+        return Err(Why::Says("pod has unbound immediate PersistentVolumeClaims"));
+    }
+    waiting.sort_by_key(|claim| claim.request.unwrap_or(0));
+    sorted.waiting = waiting.into_iter().map(|claim| claim.name.clone()).collect();
+    Ok(sorted)
+}
+
+/// Why a node cannot have the volumes of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Misfit {
+    /// A claim names a volume that is not there.
+    NoVolume,
+    /// The node cannot use a volume.
+    Elsewhere,
+    /// There is no volume for a claim, and none can be made.
+    NothingToBind,
+    /// There is not enough storage to make one.
+    NoSpace,
+}
+
+impl Misfit {
+    /// In Kubernetes' words.
+    pub(super) const fn says(self) -> &'static str {
+        match self {
+            Self::NoVolume => "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+            Self::Elsewhere => "node(s) didn't match PersistentVolume's node affinity",
+            Self::NothingToBind => "node(s) didn't find available persistent volumes to bind",
+            Self::NoSpace => "node(s) did not have enough free storage",
+        }
+    }
+}
+
+/// What the claims of a pod that wait for a node would get on this one. Cost: the volumes of their classes.
+pub(super) fn fit(
+    cluster: &ClusterState,
+    task: TaskId,
+    sorted: &Sorted,
+    node: NodeId,
+) -> Result<Vec<ClaimChoice>, Misfit> {
+    let storage = cluster.storage();
+    let labels = &cluster.node(node).spec.labels;
+    for volume in &sorted.bound {
+        let volume = storage.volume(volume).ok_or(Misfit::NoVolume)?;
+        if !volume.is_usable_on(labels) {
+            return Err(Misfit::Elsewhere);
+        }
+    }
+    let namespace = cluster.namespace_of(task);
+    let mut choices: Vec<ClaimChoice> = Vec::new();
+    let (mut to_match, mut to_provision) = (Vec::new(), Vec::new());
+    for claim in sorted.waiting.iter().filter_map(|claim| storage.claim(namespace, claim)) {
+        match already(cluster, task, claim) {
+            None => to_match.push(claim),
+            Some(Already::Volume(volume)) => {
+                let volume = storage.volume(volume).filter(|volume| volume.is_usable_on(labels));
+                choices.push(volume.map(|volume| take(claim, volume)).ok_or(Misfit::NothingToBind)?);
+            }
+            Some(Already::MadeFor(selected)) if *selected == **cluster.node(node).name() => to_provision.push(claim),
+            Some(Already::MadeFor(_)) => return Err(Misfit::NothingToBind),
+        }
+    }
+    for claim in to_match {
+        match find(cluster, task, claim, labels, &choices) {
+            Some(volume) => choices.push(take(claim, volume)),
+            None => to_provision.push(claim),
+        }
+    }
+    for claim in to_provision {
+        let class = storage.class(&claim.class).filter(|class| class.is_provisioned() && class.allows(labels));
+        if !has_space(cluster, claim, class.ok_or(Misfit::NothingToBind)?, labels) {
+            return Err(Misfit::NoSpace);
+        }
+        choices.push(ClaimChoice::Provision { claim: claim.name.clone() });
+    }
+    Ok(choices)
+}
+
+fn take(claim: &ClaimSpec, volume: &VolumeSpec) -> ClaimChoice {
+    ClaimChoice::Volume { claim: claim.name.clone(), volume: volume.name.clone() }
+}
+
+/// What has been decided for a claim before.
+enum Already<'a> {
+    /// It gets this volume.
+    Volume(&'a Name),
+    /// It gets one that is made for this node.
+    MadeFor(&'a str),
+}
+
+/// By the claim's own word, or for another pod that uses it too.
+fn already<'a>(cluster: &'a ClusterState, task: TaskId, claim: &'a ClaimSpec) -> Option<Already<'a>> {
+    if let Some(node) = &claim.selected_node {
+        return Some(Already::MadeFor(node));
+    }
+    let (choice, node) = cluster.choice_for(claim, task)?;
+    match choice {
+        ClaimChoice::Volume { volume, .. } => Some(Already::Volume(volume)),
+        ClaimChoice::Provision { .. } => Some(Already::MadeFor(cluster.node(node).name())),
+        ClaimChoice::Devices(_) => None,
+    }
+}
+
+/// The volume for a claim on a node with these labels: one that names the claim, or the smallest that will do.
+fn find<'a>(
+    cluster: &'a ClusterState,
+    task: TaskId,
+    claim: &ClaimSpec,
+    labels: &Labels,
+    taken: &[ClaimChoice],
+) -> Option<&'a VolumeSpec> {
+    let storage = cluster.storage();
+    if let Some(named) = storage.named_on(claim).find(|volume| volume.is_large_enough(claim)) {
+        return named.is_usable_on(labels).then_some(named);
+    }
+    let is_taken = |volume: &VolumeSpec| {
+        let here = |choice: &ClaimChoice| matches!(choice, ClaimChoice::Volume { volume: v, .. } if *v == volume.name);
+        taken.iter().any(here) || cluster.is_chosen(volume, task)
+    };
+    storage
+        .unclaimed(&claim.class)
+        .find(|volume| volume.may_serve(claim) && volume.is_usable_on(labels) && !is_taken(volume))
+}
+
+/// Whether a volume of that size can be made, as far as the driver says how much storage there is.
+fn has_space(cluster: &ClusterState, claim: &ClaimSpec, class: &StorageClassSpec, labels: &Labels) -> bool {
+    let storage = cluster.storage();
+    let Some(size) = claim.request else { return true };
+    if !storage.driver(&class.provisioner).is_some_and(|driver| driver.storage_capacity) {
+        return true;
+    }
+    storage.capacities().any(|one| {
+        one.class == class.name
+            && one.largest.is_some_and(|largest| largest >= size)
+            && one.nodes.as_ref().is_some_and(|nodes| nodes.matches(labels))
+    })
+}

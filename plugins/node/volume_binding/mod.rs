@@ -1,0 +1,116 @@
+//! `VolumeBinding`: claims that have their volume keep a pod to the nodes that can use it; for those that wait for a node
+//! one is chosen with the node, and bound before the pod.
+//!
+//! The choice is part of the place that a task is given: it is undone with it, and two pods never get one volume. What is
+//! written, and how long it is waited for, is in [`bind`].
+
+mod affinity;
+pub(super) mod bind;
+mod fit;
+
+use krafla_framework::conf::kube::args::VolumeBindingArgs;
+use krafla_framework::effect::ClaimsToBind;
+use krafla_framework::registry::ArgumentProblem;
+use krafla_framework::{CycleState, NodePlugin, PreFilter, Room, Scope, Value, Verdict, Why};
+use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
+use krafla_model::storage::ClaimChoice;
+use krafla_model::{ClusterState, NodeId, TaskId};
+
+use super::volume_claims::concerns;
+
+/// See the module.
+pub struct VolumeBinding {
+    timeout_ms: u64,
+}
+
+impl VolumeBinding {
+    /// Its name.
+    pub const NAME: &'static str = "VolumeBinding";
+
+    /// With the longest wait for volumes, in seconds.
+    pub fn with_timeout(seconds: i64) -> Self {
+        Self { timeout_ms: u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000) }
+    }
+
+    /// From its arguments in a profile.
+    pub fn from_args(args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
+        VolumeBindingArgs::read(args).map(|args| Self::with_timeout(args.bind_timeout_seconds))
+    }
+}
+
+impl NodePlugin for VolumeBinding {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    /// A volume that one pod gets is gone for all others.
+    fn filter_scope(&self) -> Option<Scope> {
+        Some(Scope::Cluster)
+    }
+
+    fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {
+        if cluster.shape_of(task).spec.volumes.claims.is_empty() {
+            return PreFilter::Skip;
+        }
+        match fit::sort(cluster, task) {
+            Ok(sorted) => {
+                state.put(sorted);
+                PreFilter::All
+            }
+            Err(why) => PreFilter::Reject(why),
+        }
+    }
+
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, state: &CycleState) -> Verdict {
+        let Some(sorted) = state.get::<fit::Sorted>() else { return Verdict::Fits };
+        match fit::fit(cluster, task, sorted, node) {
+            Ok(_) => Verdict::Fits,
+            Err(misfit) => Verdict::Unresolvable(Why::Says(misfit.says())),
+        }
+    }
+
+    fn events(&self) -> Option<&'static [(EventResource, ActionType)]> {
+        const CHANGED: ActionType = ActionType::ADD.and(ActionType::UPDATE);
+        const OTHER_LABELS: ActionType = ActionType::ADD.and(ActionType::UPDATE_NODE_LABEL);
+        // CSINodes are not among them: no volume is looked at in another way because a driver has taken it over.
+        Some(&[
+            (EventResource::StorageClass, CHANGED),
+            (EventResource::PersistentVolumeClaim, CHANGED),
+            (EventResource::PersistentVolume, CHANGED),
+            (EventResource::Node, OTHER_LABELS),
+            (EventResource::CsiDriver, ActionType::UPDATE),
+            (EventResource::CsiStorageCapacity, CHANGED),
+            // Not in kube-scheduler: what was chosen for a pod that is not bound after all is free again.
+            (EventResource::Pod, ActionType::DELETE),
+        ])
+    }
+
+    fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
+        match &event.about {
+            About::Pod { shape, .. } => !shape.volumes.claims.is_empty(),
+            _ => concerns(cluster, task, event),
+        }
+    }
+
+    fn choose(&self, cluster: &ClusterState, task: TaskId, node: NodeId) -> Result<Vec<ClaimChoice>, Why> {
+        if cluster.shape_of(task).spec.volumes.claims.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sorted = fit::sort(cluster, task)?;
+        fit::fit(cluster, task, &sorted, node).map_err(|misfit| Why::Says(misfit.says()))
+    }
+
+    fn claims_to_bind(&self, cluster: &ClusterState, task: TaskId) -> Option<ClaimsToBind> {
+        let own = cluster.task(task).choices().iter().filter(|choice| !matches!(choice, ClaimChoice::Devices(_)));
+        let choices: Vec<ClaimChoice> = own.cloned().collect();
+        let claims = ClaimsToBind { plugin: Self::NAME.into(), timeout_ms: self.timeout_ms, choices };
+        (!claims.choices.is_empty()).then_some(claims)
+    }
+
+    fn binds_only_claims(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;
