@@ -78,21 +78,47 @@ pub(crate) fn differences(theirs: &Answer, ours: &Answer) -> Vec<Difference> {
         (Some(_), Some(_)) | (None, None) => {}
         (real, own) => say("choice", None, format!("kube-scheduler chose {real:?}, and Krafla {own:?}")),
     }
-    if theirs.objections != ours.objections {
+    if first_of_volumes(&theirs.objections, &ours.objections) != ours.objections {
         say("objections", None, format!("kube-scheduler: {:?}; Krafla: {:?}", theirs.objections, ours.objections));
     }
     found
 }
 
-/// The objections in the words of a condition: `0/5 nodes are available: 3 Insufficient cpu, 2 node(s) ...`.
+/// kube-scheduler counts every objection of VolumeBinding to a node, and Krafla the first alone: what the former says beyond
+/// that of the second and third.
+fn first_of_volumes(theirs: &BTreeMap<String, u32>, ours: &BTreeMap<String, u32>) -> BTreeMap<String, u32> {
+    const ALSO: [&str; 2] =
+        ["node(s) didn't find available persistent volumes to bind", "node(s) did not have enough free storage"];
+    let mut first = theirs.clone();
+    if !theirs.contains_key("node(s) didn't match PersistentVolume's node affinity") {
+        return first;
+    }
+    for words in ALSO {
+        let own = ours.get(words).copied().unwrap_or(0);
+        match first.get_mut(words) {
+            Some(count) if own == 0 && *count > 0 => drop(first.remove(words)),
+            Some(count) if *count > own => *count = own,
+            _ => {}
+        }
+    }
+    first
+}
+
+/// The objections in the words of a condition: `0/5 nodes are available: 3 Insufficient cpu, 2 node(s) ...`. What PreFilter
+/// says stands there once, for all nodes.
 pub(crate) fn objections(message: &str) -> BTreeMap<String, u32> {
-    let Some((_, list)) = message.split_once(" nodes are available: ") else { return BTreeMap::new() };
+    let Some((nodes, list)) = message.split_once(" nodes are available: ") else { return BTreeMap::new() };
+    let nodes = nodes.strip_prefix("0/").and_then(|nodes| nodes.parse().ok());
     let list = list.split(". ").next().unwrap_or_default();
     let counted = |part: &str| {
         let (count, words) = part.trim().split_once(' ')?;
         Some((words.trim_end_matches('.').to_owned(), count.parse().ok()?))
     };
-    list.split(", ").filter_map(counted).collect()
+    let by_node: BTreeMap<String, u32> = list.split(", ").filter_map(counted).collect();
+    match nodes {
+        Some(nodes) if by_node.is_empty() => BTreeMap::from([(list.trim_end_matches('.').to_owned(), nodes)]),
+        _ => by_node,
+    }
 }
 
 #[cfg(test)]
@@ -105,6 +131,19 @@ mod tests {
                        nodes are available: 5 Preemption is not helpful for scheduling.";
         let want = BTreeMap::from([("Insufficient cpu".to_owned(), 2), ("node(s) were unschedulable".to_owned(), 3)]);
         assert_eq!(objections(message), want);
+        let of_all = "0/13 nodes are available: persistentvolumeclaim \"c\" not found. not found";
+        assert_eq!(objections(of_all), BTreeMap::from([("persistentvolumeclaim \"c\" not found".to_owned(), 13)]));
+    }
+
+    #[test]
+    fn further_objections_of_volume_binding_do_not_count() {
+        let of = |pairs: &[(&str, u32)]| {
+            pairs.iter().map(|(words, n)| ((*words).to_owned(), *n)).collect::<BTreeMap<_, _>>()
+        };
+        let (elsewhere, space) =
+            ("node(s) didn't match PersistentVolume's node affinity", "node(s) did not have enough free storage");
+        assert_eq!(first_of_volumes(&of(&[(elsewhere, 4), (space, 3)]), &of(&[(elsewhere, 4)])), of(&[(elsewhere, 4)]));
+        assert_eq!(first_of_volumes(&of(&[(space, 3)]), &of(&[])), of(&[(space, 3)]), "it is the only one");
     }
 
     fn answer(scores: &[(&str, i64)], chosen: &str) -> Answer {
