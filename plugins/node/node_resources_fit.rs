@@ -139,7 +139,7 @@ impl NodePlugin for NodeResourcesFit {
                 let asked = cluster.asked_of_nodes(cluster.shape_of(task));
                 asked.first_over(&Resources::default(), &node.allocatable).is_none()
             }),
-            About::Other => true,
+            _ => true,
         }
     }
 

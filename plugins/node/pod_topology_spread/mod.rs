@@ -96,7 +96,7 @@ impl NodePlugin for PodTopologySpread {
                 let counts = hints::holder(event).is_some() && shape.namespace == *cluster.namespace_of(task);
                 hints::is_own(task, event) || counts
             }
-            About::Node { .. } | About::Other => true,
+            _ => true,
         }
     }
 

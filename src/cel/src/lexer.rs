@@ -127,7 +127,7 @@ fn string(rest: &str) -> Result<Option<(Token, usize)>, String> {
         if next == '\\' && !raw {
             at += 1 + escape(&left[1..], bytes, &mut out)?;
         } else {
-            out.extend_from_slice(left[..next.len_utf8()].as_bytes());
+            out.extend_from_slice(&left.as_bytes()[..next.len_utf8()]);
             at += next.len_utf8();
         }
     }

@@ -7,6 +7,9 @@ use axum::routing::post;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use krafla_framework::ObjectRef;
+use krafla_framework::effect::ClaimsToBind;
+
 use super::*;
 use crate::perform::fake::clients;
 
@@ -186,11 +189,23 @@ async fn scores_victims_and_binds() {
 struct Nothing;
 
 impl ObjectApi for Nothing {
-    fn get<'a>(&'a self, _: krafla_framework::ObjectRef<'a>) -> Later<'a, Result<Option<String>, String>> {
+    fn get<'a>(&'a self, _: ObjectRef<'a>) -> Later<'a, Result<Option<String>, String>> {
         Box::pin(async { Ok(None) })
     }
 
-    fn patch<'a>(&'a self, _: krafla_framework::ObjectRef<'a>, _: &'a str) -> Later<'a, Result<(), String>> {
+    fn patch<'a>(&'a self, _: ObjectRef<'a>, _: &'a str) -> Later<'a, Result<(), String>> {
         Box::pin(async { Ok(()) })
+    }
+
+    fn patch_status<'a>(&'a self, _: ObjectRef<'a>, _: &'a str) -> Later<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn changed<'a>(&'a self, _: ObjectRef<'a>, at_most_ms: u64) -> Later<'a, u64> {
+        Box::pin(async move { at_most_ms })
+    }
+
+    fn claims(&self, _: &str) -> Option<&ClaimsToBind> {
+        None
     }
 }

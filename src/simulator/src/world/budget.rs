@@ -136,6 +136,7 @@ mod tests {
             attained_ms: None,
             restart_ms: 0,
             claims: Vec::new(),
+            device_claims: Vec::new(),
         };
         Submission {
             group: PodGroupSpec { namespace: "default".into(), name: "x".into(), ..PodGroupSpec::default() },
