@@ -84,6 +84,7 @@ fn a_120_the_example_with_two_profiles_is_accepted_as_written() {
             "NodeResourcesFit=1",
             "PodTopologySpread=2",
             "InterPodAffinity=2",
+            "DynamicResources=2",
             "NodeResourcesBalancedAllocation=1",
             "NodeResourcesMostAllocated=100",
         ]
