@@ -22,6 +22,15 @@ use super::{CoschedulingGroup, ElasticQuota, HyperNode, Numatopology, PodGroup, 
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     const AGE: &str = ".metadata.creationTimestamp";
     vec![
+        definition::<ElasticQuota>(
+            &["eq", "eqs"],
+            Status::Subresource,
+            vec![
+                column("Used", "string", ".status.used"),
+                column("Max", "string", ".spec.max"),
+                column("Age", "date", AGE),
+            ],
+        ),
         definition::<HyperNode>(
             &["hn"],
             Status::Subresource,
@@ -43,15 +52,6 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
                 column("RUNNINGS", "integer", ".status.running"),
                 column("AGE", "date", AGE),
                 CustomResourceColumnDefinition { priority: Some(1), ..column("QUEUE", "string", ".spec.queue") },
-            ],
-        ),
-        definition::<ElasticQuota>(
-            &["eq", "eqs"],
-            Status::Subresource,
-            vec![
-                column("Used", "string", ".status.used"),
-                column("Max", "string", ".spec.max"),
-                column("Age", "date", AGE),
             ],
         ),
         definition::<CoschedulingGroup>(

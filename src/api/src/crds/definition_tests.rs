@@ -66,6 +66,15 @@ fn names_scope_subresources_and_columns_are_those_that_clients_know() {
     const AGE: &str = ".metadata.creationTimestamp";
     let cases = [
         Face(
+            "elasticquotas.scheduling.x-k8s.io",
+            "v1alpha1",
+            "ElasticQuota",
+            &["eq", "eqs"],
+            "Namespaced",
+            true,
+            &[("Used", "string", ".status.used", 0), ("Max", "string", ".spec.max", 0), ("Age", "date", AGE, 0)],
+        ),
+        Face(
             HYPER_NODE,
             "v1alpha1",
             "HyperNode",

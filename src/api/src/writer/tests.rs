@@ -247,6 +247,7 @@ fn a_pod() -> impl Strategy<Value = PodSpec> {
             for claim in shape.volumes.claims.iter_mut().filter(|claim| claim.ephemeral) {
                 claim.name = format!("{name}-{}", claim.name).into();
             }
+            shape.claims = claims.iter().map(|(source, _)| source.clone()).collect();
             let (gates, node, nominated, phase, deleting) = place;
             PodSpec {
                 uid,
