@@ -68,6 +68,7 @@ mod tests {
 
     use super::{GangScheduling, WAIT_MS};
 
+    //
     #[test]
     fn pods_of_a_gang_wait_at_the_door_until_enough_are_there() {
         let gang = |pods| Scene::new().node("n", "8c").job("g", |job| job.min(3).pending(pods, "1c")).build();

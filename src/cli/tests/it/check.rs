@@ -143,7 +143,7 @@ fn profiles_are_printed_with_nothing_left_to_defaults() {
     let example = include_str!("../../../../conf/kube-scheduler/two-profiles.yaml");
     let folder = Folder::new().with("kube.yaml", example);
     let ran = folder.run(&["check", "kube.yaml"]).exits(0);
-    assert!(ran.stderr.contains("kube.yaml:10:15"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("kube.yaml:11:15"), "{}", ran.stderr);
     assert!(ran.stdout.contains("- name: NodeResourcesLeastAllocated\n        weight: 40\n"), "{}", ran.stdout);
     let again = Folder::new().with("kube.yaml", &ran.stdout);
     assert_eq!(again.run(&["check", "kube.yaml"]).exits(0).stdout, ran.stdout, "printed again it is the same");
