@@ -50,10 +50,10 @@ fn a_120_the_example_with_two_profiles_is_accepted_as_written() {
     assert_eq!(
         told(&compiled),
         [
-            "10:15 warning: `NodeResourcesLeastAllocated` is a name of older versions; here it scores by itself, and \
+            "11:15 warning: `NodeResourcesLeastAllocated` is a name of older versions; here it scores by itself, and \
              filters nothing",
-            "16:15 warning: Coscheduling is asked at `permit`, but not at preFilter, postFilter, reserve",
-            "24:15 warning: `NodeResourcesMostAllocated` is a name of older versions; here it scores by itself, and \
+            "17:15 warning: Coscheduling is asked at `permit`, but not at preFilter, postFilter, reserve",
+            "25:15 warning: `NodeResourcesMostAllocated` is a name of older versions; here it scores by itself, and \
              filters nothing",
         ]
     );
