@@ -2,10 +2,11 @@ use serde::de::DeserializeOwned;
 
 use crate::programs::{Folder, repository};
 
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 6] = [
     "nodeinfo.volcano.sh_numatopologies.yaml",
     "scheduling.volcano.sh_podgroups.yaml",
     "scheduling.volcano.sh_queues.yaml",
+    "scheduling.x-k8s.io_elasticquotas.yaml",
     "scheduling.x-k8s.io_podgroups.yaml",
     "topology.volcano.sh_hypernodes.yaml",
 ];
