@@ -95,7 +95,10 @@ impl Reader<'_, '_> {
             return Err("it has no topologyKey".to_owned());
         }
         let mut selector = self.selector(term.label_selector.as_ref())?;
-        if let Some(selector) = &mut selector {
+        // An API server has put these into the selector when the pod was made; its labels may be others by now.
+        if let Some(selector) = &mut selector
+            && self.meta.resource_version.is_none()
+        {
             self.own_values(selector, term.match_label_keys.iter().flatten(), Test::In);
             self.own_values(selector, term.mismatch_label_keys.iter().flatten(), Test::NotIn);
         }

@@ -211,6 +211,19 @@ fn the_label_says_preemptable_when_no_annotation_does() {
 }
 
 #[test]
+fn what_an_api_server_has_put_into_a_selector_stays_when_labels_change() {
+    let term = json!({
+        "topologyKey": "zone", "matchLabelKeys": ["rev"], "mismatchLabelKeys": ["owner"],
+        "labelSelector": {"matchExpressions": [{"key": "rev", "operator": "In", "values": ["1"]}]},
+    });
+    let spec = json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}});
+    let labels = json!({"rev": "2", "owner": "x"});
+    let terms = |meta| sound(pod(meta, spec.clone())).shape.pod_affinity.required[0].selector.clone().expect("one").0;
+    assert_eq!(terms(json!({"labels": labels, "resourceVersion": "7"})).len(), 1);
+    assert_eq!(terms(json!({"labels": labels})).len(), 3, "a manifest that no API server has seen");
+}
+
+#[test]
 fn affinity_and_spread_are_read_with_the_pods_own_values_of_the_keys() {
     let meta = json!({"namespace": "ml", "labels": {"app": "web", "version": "2"}});
     let spec = json!({
