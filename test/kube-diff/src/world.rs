@@ -309,7 +309,13 @@ impl World {
         let api = self.stage.of::<Pod>(namespace);
         let pod = if self.dice.chance(50) {
             api.delete(name, &DeleteParams::default()).await?;
-            api.get(name).await?
+            let Some(pod) = api.get_opt(name).await? else {
+                // It had ended, and nobody waits for its end.
+                let gone = self.placed.remove(at);
+                self.ours.gone(&Object::Pod(Box::new(gone)));
+                return Ok(());
+            };
+            pod
         } else {
             let phase = self.dice.pick(&["Running", "Succeeded", "Failed"]);
             patch_status(&api, name, &json!({ "status": { "phase": phase } })).await?
