@@ -318,6 +318,10 @@ impl World {
             pod
         } else {
             let phase = self.dice.pick(&["Running", "Succeeded", "Failed"]);
+            let before = self.placed[at].status.as_ref().and_then(|status| status.phase.as_deref());
+            if matches!(before, Some("Succeeded" | "Failed")) {
+                return Ok(()); // what has ended stays so
+            }
             patch_status(&api, name, &json!({ "status": { "phase": phase } })).await?
         };
         self.tell_pod(&pod);
