@@ -304,29 +304,25 @@ pub(crate) fn overflow() -> CelError {
     CelError::new("a number is too large")
 }
 
+/// Whole numbers of one type: what goes over its range is an error.
+macro_rules! checked {
+    ($op:ident, $a:ident, $b:ident) => {
+        match $op {
+            Op::Add => $a.checked_add(*$b).ok_or_else(overflow),
+            Op::Sub => $a.checked_sub(*$b).ok_or_else(overflow),
+            Op::Mul => $a.checked_mul(*$b).ok_or_else(overflow),
+            _ if *$b == 0 => Err(CelError::new("division by zero")),
+            Op::Div => $a.checked_div(*$b).ok_or_else(overflow),
+            Op::Rem => $a.checked_rem(*$b).ok_or_else(overflow),
+            _ => return None,
+        }
+    };
+}
+
 fn arithmetic(op: Op, left: &Value, right: &Value) -> Option<Result<Value, CelError>> {
-    let zero = || CelError::new("division by zero");
     Some(match (left, right) {
-        (Value::Int(a), Value::Int(b)) => match op {
-            Op::Add => a.checked_add(*b).ok_or_else(overflow),
-            Op::Sub => a.checked_sub(*b).ok_or_else(overflow),
-            Op::Mul => a.checked_mul(*b).ok_or_else(overflow),
-            _ if *b == 0 => Err(zero()),
-            Op::Div => a.checked_div(*b).ok_or_else(overflow),
-            Op::Rem => a.checked_rem(*b).ok_or_else(overflow),
-            _ => return None,
-        }
-        .map(Value::Int),
-        (Value::Uint(a), Value::Uint(b)) => match op {
-            Op::Add => a.checked_add(*b).ok_or_else(overflow),
-            Op::Sub => a.checked_sub(*b).ok_or_else(overflow),
-            Op::Mul => a.checked_mul(*b).ok_or_else(overflow),
-            _ if *b == 0 => Err(zero()),
-            Op::Div => a.checked_div(*b).ok_or_else(overflow),
-            Op::Rem => a.checked_rem(*b).ok_or_else(overflow),
-            _ => return None,
-        }
-        .map(Value::Uint),
+        (Value::Int(a), Value::Int(b)) => checked!(op, a, b).map(Value::Int),
+        (Value::Uint(a), Value::Uint(b)) => checked!(op, a, b).map(Value::Uint),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(match op {
             Op::Add => a + b,
             Op::Sub => a - b,

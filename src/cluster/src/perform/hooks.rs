@@ -103,37 +103,17 @@ impl ObjectApi for PodApi<'_> {
         })
     }
 
-    fn patch_status<'a>(&'a self, object: ObjectRef<'a>, patch: &'a str) -> Later<'a, Result<(), String>> {
+    fn patch<'a>(&'a self, object: ObjectRef<'a>, patch: &'a str) -> Later<'a, Result<(), String>> {
         Box::pin(async move {
-            let patch: serde_json::Value = serde_json::from_str(patch).map_err(|error| error.to_string())?;
-            let (api, params) = (
-                self.hooks.api(object),
-                PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() },
-            );
-            let patch = Patch::Merge(&patch);
-            let call = api.patch_status(object.name, &params, &patch);
-            match timeout(CALL, call).await {
-                Ok(Ok(_)) => Ok(()),
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(_) => Err("no answer".to_owned()),
-            }
+            let (api, patch) = (self.hooks.api(object), merge(patch)?);
+            done(api.patch(object.name, &writer(), &patch)).await
         })
     }
 
-    fn patch<'a>(&'a self, object: ObjectRef<'a>, patch: &'a str) -> Later<'a, Result<(), String>> {
+    fn patch_status<'a>(&'a self, object: ObjectRef<'a>, patch: &'a str) -> Later<'a, Result<(), String>> {
         Box::pin(async move {
-            let patch: serde_json::Value = serde_json::from_str(patch).map_err(|error| error.to_string())?;
-            let (api, params) = (
-                self.hooks.api(object),
-                PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() },
-            );
-            let patch = Patch::Merge(&patch);
-            let call = api.patch(object.name, &params, &patch);
-            match timeout(CALL, call).await {
-                Ok(Ok(_)) => Ok(()),
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(_) => Err("no answer".to_owned()),
-            }
+            let (api, patch) = (self.hooks.api(object), merge(patch)?);
+            done(api.patch_status(object.name, &writer(), &patch)).await
         })
     }
 
@@ -148,6 +128,23 @@ impl ObjectApi for PodApi<'_> {
 
     fn claims(&self, plugin: &str) -> Option<&ClaimsToBind> {
         self.claims.iter().find(|claims| claims.plugin == plugin)
+    }
+}
+
+fn writer() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+fn merge(patch: &str) -> Result<Patch<serde_json::Value>, String> {
+    serde_json::from_str(patch).map(Patch::Merge).map_err(|error| error.to_string())
+}
+
+/// Whether a write was done, or why not.
+async fn done(call: impl Future<Output = kube::Result<DynamicObject>>) -> Result<(), String> {
+    match timeout(CALL, call).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("no answer".to_owned()),
     }
 }
 
