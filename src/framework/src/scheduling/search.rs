@@ -172,6 +172,11 @@ impl Searcher {
         self.find_prepared(profile, cluster, task, candidates, limits, enough, prefer, narrowed)
     }
 
+    /// Forgets what earlier searches learned.
+    pub fn forget(&mut self) {
+        self.memos.clear();
+    }
+
     /// How many of its candidates the last search looked at.
     pub fn looked_at(&self) -> usize {
         self.looked_at
