@@ -5,9 +5,10 @@
 
 use krafla_framework::conf::plugin_args::read;
 use krafla_framework::registry::ArgumentProblem;
-use krafla_framework::{CycleState, NodePlugin, PreScore, Scope, Value};
+use krafla_framework::search::ResourceColumn;
+use krafla_framework::{CycleState, NodeColumns, NodePlugin, PreScore, Scope, Value};
 use krafla_model::resources::ratio;
-use krafla_model::{ClusterState, Name, Node, NodeId, Resources, TaskId};
+use krafla_model::{ClusterState, Name, NodeId, ResourceId, Resources, TaskId};
 use smallvec::SmallVec;
 
 /// See the module.
@@ -29,23 +30,26 @@ impl NodeResourcesBalancedAllocation {
         })
     }
 
-    fn evenness(&self, cluster: &ClusterState, node: &Node, request: &Resources, with_pod: bool) -> i64 {
-        let fractions: SmallVec<[f64; 4]> = self
-            .resources
-            .iter()
-            .filter_map(|name| cluster.names().find(name))
-            .filter(|id| node.allocatable.get(*id) > 0)
-            // What the pod does not ask for is left out, unless it is CPU or memory.
-            .filter(|id| {
-                matches!(*id, krafla_model::ResourceId::CPU | krafla_model::ResourceId::MEMORY) || request.get(*id) > 0
-            })
-            .map(|id| {
-                let used = node.books().used.get(id) + if with_pod { request.get(id) } else { 0 };
-                ratio(used, node.allocatable.get(id)).into_inner().min(1.0)
-            })
-            .collect();
-        percent_even(&fractions)
+    /// The resources that are looked at for a shape, with what it asks of each: CPU and memory, and what else it asks for.
+    fn listed(&self, cluster: &ClusterState, request: &Resources) -> SmallVec<[(ResourceId, i64); 4]> {
+        let listed = self.resources.iter().filter_map(|name| {
+            let id = cluster.names().find(name)?;
+            let asked = request.get(id);
+            (matches!(id, ResourceId::CPU | ResourceId::MEMORY) || asked > 0).then_some((id, asked))
+        });
+        listed.collect()
     }
+}
+
+/// The score from what is asked of each resource, its capacity, and what is used of it.
+#[allow(clippy::cast_precision_loss, reason = "0 to 100")]
+fn gain(resources: impl Iterator<Item = (i64, i64, i64)>) -> f64 {
+    let (mut with, mut without): (SmallVec<[f64; 4]>, SmallVec<[f64; 4]>) = Default::default();
+    for (asked, capacity, used) in resources.filter(|(_, capacity, _)| *capacity > 0) {
+        with.push(ratio(used + asked, capacity).into_inner().min(1.0));
+        without.push(ratio(used, capacity).into_inner().min(1.0));
+    }
+    (50 + (50 + percent_even(&with) - percent_even(&without)) / 2) as f64
 }
 
 impl NodePlugin for NodeResourcesBalancedAllocation {
@@ -63,13 +67,28 @@ impl NodePlugin for NodeResourcesBalancedAllocation {
         PreScore::when(listed.into_iter().any(|id| request.get(id) > 0))
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "0 to 100")]
     fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> f64 {
-        let request = &cluster.shape_of(task).request;
         let node = cluster.node(node);
-        let with = self.evenness(cluster, node, request, true);
-        let without = self.evenness(cluster, node, request, false);
-        (50 + (50 + with - without) / 2) as f64
+        let listed = self.listed(cluster, &cluster.shape_of(task).request);
+        gain(listed.iter().map(|&(id, asked)| (asked, node.allocatable.get(id), node.books().used.get(id))))
+    }
+
+    fn score_nodes(
+        &self,
+        cluster: &ClusterState,
+        task: TaskId,
+        nodes: &NodeColumns,
+        places: &[u32],
+        _: &CycleState,
+        scores: &mut Vec<f64>,
+    ) {
+        let listed = self.listed(cluster, &cluster.shape_of(task).request);
+        let columns: SmallVec<[(i64, &ResourceColumn); 4]> =
+            listed.iter().filter_map(|&(id, asked)| Some((asked, nodes.resource(id)?))).collect();
+        scores.extend(places.iter().map(|&place| {
+            let at = place as usize;
+            gain(columns.iter().map(|(asked, column)| (*asked, column.allocatable[at], column.used[at])))
+        }));
     }
 }
 

@@ -6,9 +6,11 @@
 
 use krafla_framework::conf::plugin_args::{PluginArgs, read};
 use krafla_framework::registry::ArgumentProblem;
-use krafla_framework::{CycleState, NodePlugin, Scope, Value};
+use krafla_framework::search::ResourceColumn;
+use krafla_framework::{CycleState, NodeColumns, NodePlugin, Scope, Value};
 use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
-use krafla_model::{ClusterState, Name, NodeId, ResourceId, Resources, TaskId};
+use krafla_model::{ClusterState, Name, NodeId, ResourceId, Resources, Shape, TaskId};
+use smallvec::SmallVec;
 
 use super::{arguments, hints};
 
@@ -143,35 +145,80 @@ impl NodePlugin for NodeResourcesFit {
         }
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "sums of at most 100 times a weight")]
     fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> f64 {
-        let shape = cluster.shape_of(task);
         let node = cluster.node(node);
-        let (mut sum, mut weights) = (0_i64, 0_i64);
-        for (name, weight) in &self.resources {
-            let Some(id) = cluster.names().find(name) else { continue };
-            let capacity = node.allocatable.get(id);
-            let natural = id == ResourceId::CPU || id == ResourceId::MEMORY;
+        let listed = self.listed(cluster, cluster.shape_of(task));
+        self.rate_all(
+            listed.iter().map(|one| (one, node.allocatable.get(one.id), node.books().scored_used.get(one.id))),
+        )
+    }
+
+    fn score_nodes(
+        &self,
+        cluster: &ClusterState,
+        task: TaskId,
+        nodes: &NodeColumns,
+        places: &[u32],
+        _: &CycleState,
+        scores: &mut Vec<f64>,
+    ) {
+        let listed = self.listed(cluster, cluster.shape_of(task));
+        let columns: SmallVec<[(&Listed, &ResourceColumn); 4]> =
+            listed.iter().filter_map(|one| Some((one, nodes.resource(one.id)?))).collect();
+        scores.extend(places.iter().map(|&place| {
+            let at = place as usize;
+            self.rate_all(columns.iter().map(|(one, column)| (*one, column.allocatable[at], column.scored_used[at])))
+        }));
+    }
+}
+
+/// A resource that is looked at.
+struct Listed {
+    id: ResourceId,
+    weight: i64,
+    asked: i64,
+}
+
+impl NodeResourcesFit {
+    /// The resources that are looked at for a shape: CPU and memory, and what else it asks for.
+    fn listed(&self, cluster: &ClusterState, shape: &Shape) -> SmallVec<[Listed; 4]> {
+        let listed = self.resources.iter().filter_map(|(name, weight)| {
+            let id = cluster.names().find(name)?;
             let asked = shape.scored_request.get(id);
-            if capacity == 0 || (!natural && asked == 0) {
+            let natural = id == ResourceId::CPU || id == ResourceId::MEMORY;
+            (natural || asked != 0).then_some(Listed { id, weight: *weight, asked })
+        });
+        listed.collect()
+    }
+
+    /// The score from each resource with its capacity and what is used of it.
+    #[allow(clippy::cast_precision_loss, reason = "sums of at most 100 times a weight")]
+    fn rate_all<'l>(&self, resources: impl Iterator<Item = (&'l Listed, i64, i64)>) -> f64 {
+        let by_shape = matches!(self.strategy, Strategy::RequestedToCapacityRatio(_));
+        let (mut sum, mut weights) = (0_i64, 0_i64);
+        for (one, capacity, used) in resources {
+            if capacity == 0 {
                 continue;
             }
-            let rate = self.rate(node.books().scored_used.get(id).saturating_add(asked), capacity);
-            if matches!(self.strategy, Strategy::RequestedToCapacityRatio(_)) && rate == 0 {
+            let rate = self.rate(used.saturating_add(one.asked), capacity);
+            if by_shape && rate == 0 {
                 continue;
             }
-            sum += rate * weight;
-            weights += weight;
+            sum += rate * one.weight;
+            weights += one.weight;
         }
-        match (&self.strategy, weights) {
-            (_, 0) => 0.0,
-            (Strategy::RequestedToCapacityRatio(_), _) => (sum as f64 / weights as f64).round(),
+        match weights {
+            0 => 0.0,
+            _ if by_shape => (sum as f64 / weights as f64).round(),
             _ => (sum / weights) as f64,
         }
     }
 }
 
 fn percent(part: i64, whole: i64) -> i64 {
+    if let Some(hundredfold) = part.checked_mul(100) {
+        return hundredfold / whole;
+    }
     i64::try_from(i128::from(part) * 100 / i128::from(whole)).unwrap_or(i64::MAX)
 }
 

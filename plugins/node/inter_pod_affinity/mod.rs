@@ -55,6 +55,10 @@ impl NodePlugin for InterPodAffinity {
         Some(Scope::Cluster)
     }
 
+    fn score_scope_for(&self, cluster: &ClusterState, task: TaskId) -> Scope {
+        if self.has_preferences(cluster, task) { Scope::Cluster } else { Scope::Nothing }
+    }
+
     fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {
         let spec = &*cluster.shape_of(task).spec;
         let own = spec.pod_affinity.required.len() + spec.pod_anti_affinity.required.len();
@@ -169,6 +173,10 @@ impl NodePlugin for InterPodAffinity {
     }
 
     fn normalizes(&self) -> bool {
+        true
+    }
+
+    fn normalizes_by_extremes(&self) -> bool {
         true
     }
 

@@ -13,14 +13,19 @@ use super::{InterPodAffinity, meets};
 struct Liked(BTreeMap<Name, BTreeMap<Name, i64>>);
 
 impl InterPodAffinity {
+    /// Whether the task may prefer some nodes for the sake of pods that are there, or they for its sake.
+    pub(super) fn has_preferences(&self, cluster: &ClusterState, task: TaskId) -> bool {
+        let others = !self.ignore_preferred_terms_of_existing_pods && cluster.affine().next().is_some();
+        prefers(&cluster.shape_of(task).spec) || others
+    }
+
     /// Sums what the task prefers of pods that are there, and what they prefer of it. Cost: all pods if the task
     /// prefers anything, else those that have affinity terms.
     pub(super) fn count_preferences(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreScore {
-        let spec = &*cluster.shape_of(task).spec;
-        let prefers = !spec.pod_affinity.preferred.is_empty() || !spec.pod_anti_affinity.preferred.is_empty();
-        if !prefers && (self.ignore_preferred_terms_of_existing_pods || cluster.affine().next().is_none()) {
+        if !self.has_preferences(cluster, task) {
             return PreScore::Skip;
         }
+        let spec = &*cluster.shape_of(task).spec;
         let mut between: BTreeMap<ShapeId, Vec<(&Name, i64)>> = BTreeMap::new();
         let mut liked = Liked(BTreeMap::new());
         let mut add = |node: NodeId, other: TaskId| {
@@ -33,7 +38,7 @@ impl InterPodAffinity {
                 }
             }
         };
-        if prefers {
+        if prefers(spec) {
             placed(cluster).for_each(|(node, other)| add(node, other));
         } else {
             let with_node = |other: TaskId| Some((cluster.task(other).node()?, other));
@@ -64,6 +69,11 @@ impl InterPodAffinity {
         }
         weights
     }
+}
+
+/// Whether a pod prefers to be near others, or away from them.
+fn prefers(spec: &PodShape) -> bool {
+    !spec.pod_affinity.preferred.is_empty() || !spec.pod_anti_affinity.preferred.is_empty()
 }
 
 /// The sum over a node's domains.

@@ -51,6 +51,10 @@ impl NodePlugin for PodTopologySpread {
         Some(Scope::Cluster)
     }
 
+    fn score_scope_for(&self, cluster: &ClusterState, task: TaskId) -> Scope {
+        if self.constraints(cluster, task, false).is_empty() { Scope::Nothing } else { Scope::Cluster }
+    }
+
     fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {
         let constraints = self.constraints(cluster, task, true);
         if constraints.is_empty() {

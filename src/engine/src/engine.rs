@@ -38,11 +38,19 @@ pub struct Options {
     pub events: bool,
     /// Orders equal nodes by a hash of this seed instead of by name.
     pub tie_seed: Option<u64>,
+    /// Whether every plugin is asked about every node in every search: what the fast search is measured by.
+    pub plain_search: bool,
+}
+
+impl Options {
+    fn searcher(&self) -> Searcher {
+        if self.plain_search { Searcher::plain() } else { Searcher::default() }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { period_ms: 1_000, profile_only: false, events: true, tie_seed: None }
+        Self { period_ms: 1_000, profile_only: false, events: true, tie_seed: None, plain_search: false }
     }
 }
 
@@ -119,7 +127,7 @@ impl Engine {
             configuration,
             health: ConfigurationHealth { current: true, ..ConfigurationHealth::default() },
             reasons: Reasons::default(),
-            searcher: Searcher::default(),
+            searcher: options.searcher(),
             written: Written::default(),
             parked: Parked::default(),
             lonely: Parked::default(),
@@ -324,7 +332,7 @@ impl Engine {
                 info!(file, "configuration in force");
                 self.cluster.leave_unchecked(configuration.policy.unchecked());
                 self.configuration = configuration;
-                self.searcher = Searcher::default();
+                self.searcher = self.options.searcher();
                 self.health.accepted += 1;
                 self.health.current = true;
                 self.health.problems = warnings;
@@ -415,7 +423,7 @@ impl Engine {
                     self.discrepancies += self.cluster.audit_slice(turn, AUDIT_SLICES).len() as u64;
                 }
                 self.configuration = Configuration::rebuild(&self.configuration, &self.registry);
-                self.searcher = Searcher::default();
+                self.searcher = self.options.searcher();
                 None
             }
         }

@@ -329,15 +329,7 @@ impl<'a> Session<'a> {
         limits: SearchLimits,
     ) -> (Found, usize) {
         let profile = self.plugins.profile_for(self.cluster, task);
-        let (before, from) = self.cluster.nodes().split_at(start);
-        let rotated: Vec<NodeId>;
-        let candidates = if before.is_empty() {
-            from
-        } else {
-            rotated = [from, before].concat();
-            &rotated
-        };
-        let found = self.searcher.find_enough(profile, self.cluster, task, candidates, limits, enough, None);
+        let found = self.searcher.find_from(profile, self.cluster, task, start, enough, limits);
         (found, self.searcher.looked_at())
     }
 

@@ -37,7 +37,7 @@ impl ClusterState {
                 let devices_changed = node.spec.gpu_devices != spec.gpu_devices;
                 node.allocatable = allocatable;
                 node.spec = spec;
-                node.version = self.version;
+                self.touch_spec(id);
                 if devices_changed {
                     self.rebuild_devices(id);
                 }
@@ -128,6 +128,7 @@ impl ClusterState {
         }
         self.node_order = order;
         self.room_version += 1;
+        self.touch_all_nodes();
     }
 
     fn move_in(&mut self, task: TaskId, node: Option<NodeId>) {

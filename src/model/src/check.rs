@@ -103,8 +103,7 @@ impl ClusterState {
                 self.totals.pipelined.sub(&node.books.pipelined);
                 self.totals.pipelined.add(&recounted.pipelined);
                 node.books = recounted;
-                node.version = self.version + 1;
-                self.version += 1;
+                self.touch_node(id);
             }
         }
         let jobs: Vec<_> = self.jobs.ids().filter(|id| mine(crate::ids::Id::index(*id))).collect();

@@ -28,7 +28,8 @@ impl ResourceId {
     /// `nvidia.com/gpu`, in thousandths of a device.
     pub const GPU: Self = Self(3);
 
-    const fn index(self) -> usize {
+    /// Its place among all resources, from 0 on.
+    pub const fn index(self) -> usize {
         self.0 as usize
     }
 }

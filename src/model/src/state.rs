@@ -17,6 +17,7 @@ use crate::journal::Change;
 use crate::labels::{Labels, Selector};
 use crate::name::Name;
 use crate::node::Node;
+use crate::node_log::NodeLog;
 use crate::pod_affinity::Workload;
 use crate::priority::PriorityClasses;
 use crate::queue::Queue;
@@ -101,6 +102,10 @@ pub struct ClusterState {
     pub(crate) cluster_events: Option<Vec<ClusterEvent>>,
     pub(crate) version: u64,
     pub(crate) room_version: u64,
+    pub(crate) node_log: NodeLog,
+    pub(crate) spec_log: NodeLog,
+    pub(crate) nodes_version: u64,
+    pub(crate) specs_version: u64,
     /// By scheduler name, what nodes are not asked for.
     pub(crate) unchecked: BTreeMap<Name, Unchecked>,
     /// Nodes by image, for image locality: how many nodes hold each image.

@@ -5,6 +5,7 @@
 //! Ratios between cases of one run say more than the numbers of one machine: the budget table of the design compares
 //! like with like.
 
+mod against_plain;
 mod one_by_one;
 mod reclaim;
 
@@ -146,6 +147,7 @@ fn main() {
     if reclaim::NAME.contains(&arguments.only) {
         time(reclaim::NAME, reclaim::nodes(percent), arguments.runs, || reclaim::run(percent));
     }
+    against_plain::run(&arguments.only, percent, arguments.runs);
     if "one-by-one".contains(&arguments.only) {
         one_by_one::run(percent);
     }

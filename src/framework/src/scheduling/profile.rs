@@ -330,6 +330,16 @@ impl Profile {
 
     /// Whether the filter at this place looks at one node only. Then room that shrinks can only turn a yes into a no.
     pub(crate) fn filters_by_node(&self, entry: usize) -> bool {
-        self.entries[entry].plugin.filter_scope() == Some(Scope::Node)
+        self.filter_scope(entry) <= Scope::Node
+    }
+
+    /// What the filter at this place looks at.
+    pub(crate) fn filter_scope(&self, entry: usize) -> Scope {
+        self.entries[entry].plugin.filter_scope().unwrap_or(Scope::Nothing)
+    }
+
+    /// What the score at this place looks at.
+    pub(crate) fn score_scope(&self, entry: usize) -> Scope {
+        self.entries[entry].plugin.score_scope().unwrap_or(Scope::Nothing)
     }
 }

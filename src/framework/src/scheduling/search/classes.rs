@@ -1,0 +1,182 @@
+//! The classes in use, and what they share. Memory is bounded: what was not used for longest goes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use krafla_model::{PodShape, ShapeId};
+
+use super::class::{Buffers, Class};
+use super::shared::Shared;
+use super::{Found, NodeColumns, Query, SearchLimits, Searcher};
+use crate::scheduling::cycle_state::CycleState;
+use crate::scheduling::plugin::{PreScore, Scope};
+
+/// Nodes times classes that are kept at most; each is 9 bytes.
+const MOST_ANSWERS: usize = 8 << 20;
+
+/// Which plugins have a say about a task, as far as that is known before any node is asked, by place in the profile; and
+/// what they look at beside single nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Plan {
+    filters: u64,
+    scores: u64,
+    epoch: u64,
+}
+
+impl Plan {
+    /// `None` where some plugin looks further than at single nodes.
+    fn of(query: Query<'_>, skipped: &[bool]) -> Option<Self> {
+        let Query { profile, cluster, task, .. } = query;
+        if profile.entries.len() > 64 {
+            return None;
+        }
+        let mut plan = Self { filters: 0, scores: 0, epoch: 0 };
+        for &i in profile.filters.iter().filter(|&&i| !skipped[i]) {
+            if profile.filter_scope(i) > Scope::Node {
+                return None;
+            }
+            plan.filters |= 1 << i;
+            plan.epoch = plan.epoch.wrapping_add(profile.entries[i].plugin.epoch(cluster));
+        }
+        for &i in &profile.scorers {
+            let plugin = &profile.entries[i].plugin;
+            match plugin.score_scope_for(cluster, task) {
+                Scope::Nothing => continue,
+                Scope::Spec if !plugin.normalizes() || plugin.normalizes_by_extremes() => {}
+                Scope::Node if !plugin.normalizes() => {}
+                _ => return None,
+            }
+            plan.scores |= 1 << i;
+            plan.epoch = plan.epoch.wrapping_add(plugin.epoch(cluster));
+        }
+        Some(plan)
+    }
+
+    pub(super) fn filters(self, entry: usize) -> bool {
+        self.filters >> entry & 1 == 1
+    }
+
+    pub(super) fn scores(self, entry: usize) -> bool {
+        self.scores >> entry & 1 == 1
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Classes {
+    nodes: NodeColumns,
+    classes: BTreeMap<(ShapeId, SearchLimits), Class>,
+    shared: BTreeMap<u32, Shared>,
+    by_signature: BTreeMap<(PodShape, Plan, u64), u32>,
+    next_shared: u32,
+    n_uses: u64,
+    /// By place, the refresh in which a node was last seen to have changed.
+    marks: Vec<u64>,
+    changed: Vec<u32>,
+    buffers: Buffers,
+}
+
+impl Searcher {
+    /// What the plain search would find, from what is kept; `None` where that has to be asked: some plugin looks further
+    /// than at single nodes, something fails, or no node fits, and words are needed.
+    pub(super) fn find_by_class(&mut self, query: Query<'_>) -> Option<Found> {
+        let Query { profile, cluster, task, .. } = query;
+        let unplaced = cluster.task(task).node().is_none();
+        if profile.scorers.is_empty() || !unplaced || profile.extenders_choose(cluster, task) {
+            return None;
+        }
+        let plan = Plan::of(query, &self.skipped)?;
+        self.classes.find(query, plan, &mut self.state)
+    }
+}
+
+impl Classes {
+    fn find(&mut self, query: Query<'_>, plan: Plan, state: &mut CycleState) -> Option<Found> {
+        let cluster = query.cluster;
+        self.nodes.follow(cluster);
+        let key = (cluster.task(query.task).shape, query.limits);
+        let spec = &cluster.shape(key.0).spec;
+        let is_it = |class: &Class| {
+            class.plan == plan && class.nodes_version == cluster.nodes_version() && Arc::ptr_eq(&class.shape, spec)
+        };
+        if !self.classes.get(&key).is_some_and(is_it) {
+            self.forget(key);
+            self.add(query, plan, state)?;
+        }
+        let brought = self.bring_up_to_date(query, key, state);
+        if brought.is_none() {
+            self.forget(key);
+        }
+        brought?;
+        self.classes.get(&key)?.best(&self.nodes)
+    }
+
+    fn bring_up_to_date(&mut self, query: Query<'_>, key: (ShapeId, SearchLimits), state: &CycleState) -> Option<()> {
+        let cluster = query.cluster;
+        let Self { nodes, classes, shared, marks, changed, buffers, n_uses, .. } = self;
+        let class = classes.get_mut(&key)?;
+        let shared = shared.get_mut(&class.shared)?;
+        *n_uses += 1;
+        class.last_used = *n_uses;
+        shared.follow(query, nodes, state)?;
+        changed.clear();
+        marks.resize(nodes.len(), 0);
+        let newer = cluster.changed_nodes(class.seen).filter(|_| class.is_fresh(shared));
+        let most = nodes.len() / 2;
+        let is_few = newer.is_some_and(|newer| {
+            for id in newer {
+                let place = cluster.node_rank(id);
+                if std::mem::replace(&mut marks[place as usize], *n_uses) != *n_uses {
+                    changed.push(place);
+                }
+            }
+            changed.len() <= most
+        });
+        if is_few {
+            class.refresh(query, nodes, shared, state, changed, buffers)?;
+        } else {
+            class.rebuild(query, nodes, shared, state, buffers)?;
+        }
+        class.seen = cluster.version();
+        Some(())
+    }
+
+    fn add(&mut self, query: Query<'_>, plan: Plan, state: &mut CycleState) -> Option<()> {
+        let Query { profile, cluster, task, limits } = query;
+        let mut silent = 0;
+        for &i in profile.pre_scorers.iter().filter(|&&i| plan.scores(i)) {
+            match profile.entries[i].plugin.pre_score(cluster, task, &[], state) {
+                PreScore::Score => {}
+                PreScore::Skip => silent |= 1 << i,
+                PreScore::Error(_) => return None,
+            }
+        }
+        let shape = cluster.task(task).shape;
+        let of_specs = |i: &usize| profile.score_scope(*i) == Scope::Spec;
+        let silent_specs = profile.scorers.iter().filter(|i| of_specs(i)).fold(0, |all, i| all | (silent & (1 << i)));
+        let signature = (Shared::signature(&cluster.shape(shape).spec), plan, silent_specs);
+        let shared = *self.by_signature.entry(signature).or_insert_with(|| {
+            self.next_shared += 1;
+            self.shared.insert(self.next_shared, Shared::new(query, plan, silent_specs));
+            self.next_shared
+        });
+        self.shared.get_mut(&shared)?.users += 1;
+        self.classes.insert((shape, limits), Class::new(query, plan, silent, shared));
+        while self.classes.len() > 1 && self.classes.len() * self.nodes.len() > MOST_ANSWERS {
+            let others = self.classes.iter().filter(|(key, _)| **key != (shape, limits));
+            let oldest = others.min_by_key(|(_, class)| class.last_used).map(|(key, _)| *key)?;
+            self.forget(oldest);
+        }
+        Some(())
+    }
+
+    fn forget(&mut self, key: (ShapeId, SearchLimits)) {
+        let Some(class) = self.classes.remove(&key) else { return };
+        let Some(shared) = self.shared.get_mut(&class.shared) else { return };
+        shared.users -= 1;
+        if shared.users == 0 {
+            self.shared.remove(&class.shared);
+            self.by_signature.retain(|_, id| *id != class.shared);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What shapes share that differ in their requests only: answers that read neither those nor what is on a node.
+
+use krafla_model::{NodeId, PodShape};
+
+use super::classes::Plan;
+use super::{NodeColumns, Query, Room};
+use crate::scheduling::cycle_state::CycleState;
+use crate::scheduling::plugin::Scope;
+use crate::scheduling::verdict::Verdict;
+
+/// Answers to all shapes of one signature, by place in tie order.
+pub(super) struct Shared {
+    pub(super) plan: Plan,
+    /// Whether every such filter lets the pod pass.
+    pub(super) fits: Vec<bool>,
+    pub(super) columns: Vec<SpecColumn>,
+    /// Moves when a column becomes even, or uneven, or another even one.
+    pub(super) version: u64,
+    /// Classes that read it.
+    pub(super) users: u32,
+    seen: u64,
+    nodes_version: u64,
+}
+
+/// Scores of one plugin before normalising.
+pub(super) struct SpecColumn {
+    /// The plugin, by place in the profile.
+    pub(super) entry: usize,
+    pub(super) raw: Vec<f64>,
+    /// What all of them are, if they are the same.
+    pub(super) even: Option<f64>,
+}
+
+impl Shared {
+    /// The signature: a shape without what it asks of resources.
+    pub(super) fn signature(shape: &PodShape) -> PodShape {
+        let mut rest = shape.clone();
+        rest.request = Default::default();
+        rest.scored_request = None;
+        rest.gpu_share_milli = 0;
+        rest.role = Default::default();
+        rest
+    }
+
+    /// Nothing is known yet. `silent`: plugins without a say about the score.
+    pub(super) fn new(query: Query<'_>, plan: Plan, silent: u64) -> Self {
+        let profile = query.profile;
+        let scores = |i: &usize| plan.scores(*i) && silent >> *i & 1 == 0 && profile.score_scope(*i) == Scope::Spec;
+        let column = |entry: usize| SpecColumn { entry, raw: Vec::new(), even: None };
+        let columns = profile.scorers.iter().copied().filter(scores).map(column).collect();
+        Self { plan, fits: Vec::new(), columns, version: 0, users: 0, seen: 0, nodes_version: 0 }
+    }
+
+    /// Asks about the nodes that have changed. `None` if a plugin fails.
+    pub(super) fn follow(&mut self, query: Query<'_>, nodes: &NodeColumns, state: &CycleState) -> Option<()> {
+        let cluster = query.cluster;
+        let known = self.nodes_version == cluster.nodes_version();
+        if known && self.seen >= cluster.specs_version() {
+            return Some(());
+        }
+        match cluster.changed_specs(self.seen).filter(|_| known) {
+            Some(changed) => {
+                for id in changed {
+                    self.ask(query, cluster.node_rank(id) as usize, id, state)?;
+                }
+            }
+            None => {
+                self.fits = vec![false; nodes.len()];
+                for column in &mut self.columns {
+                    column.raw = vec![0.0; nodes.len()];
+                }
+                for place in 0..nodes.len() {
+                    self.ask(query, place, cluster.nodes()[place], state)?;
+                }
+            }
+        }
+        for column in &mut self.columns {
+            let even = column.raw.first().copied().filter(|first| column.raw.iter().all(|raw| raw == first));
+            if column.even != even {
+                self.version += 1;
+            }
+            column.even = even;
+        }
+        self.seen = cluster.version();
+        self.nodes_version = cluster.nodes_version();
+        Some(())
+    }
+
+    fn ask(&mut self, query: Query<'_>, place: usize, node: NodeId, state: &CycleState) -> Option<()> {
+        let Query { profile, cluster, task, .. } = query;
+        let mut fits = true;
+        for &i in profile.filters.iter().filter(|&&i| self.plan.filters(i) && profile.filter_scope(i) == Scope::Spec) {
+            match profile.entries[i].plugin.filter(cluster, task, node, Room::Now, state) {
+                Verdict::Fits => {}
+                Verdict::Error(_) => return None,
+                Verdict::Unschedulable(_) | Verdict::Unresolvable(_) => {
+                    fits = false;
+                    break;
+                }
+            }
+        }
+        self.fits[place] = fits;
+        for column in &mut self.columns {
+            let raw = profile.entries[column.entry].plugin.score(cluster, task, node, state);
+            if raw.is_nan() {
+                return None;
+            }
+            column.raw[place] = raw;
+        }
+        Some(())
+    }
+}

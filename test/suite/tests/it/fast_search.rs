@@ -1,0 +1,503 @@
+//! The search that keeps what nodes said chooses as the one that asks every plugin about every node: the same node, with
+//! the same score to the last bit, and refuses in the same words. On random clusters, pods, configurations, and orders of
+//! what happens: placements, promises, evictions, what is undone of them, and changes of nodes and pods in between.
+//!
+//! A long search: `PROPTEST_CASES=100000 cargo test --release -p krafla-test-suite --test it fast_search`.
+
+use std::sync::Arc;
+
+use krafla_framework::conf::policy::{Policy, ProfilePolicy};
+use krafla_framework::{Found, PluginSet, Room, SearchLimits, Searcher};
+use krafla_model::check::discrepancies;
+use krafla_model::labels::{NodeSelectorTerm, Requirement, Selector, Test};
+use krafla_model::pod::HostPort;
+use krafla_model::pod_affinity::{
+    NamespaceSpec, Namespaces, PodTerm, PodTerms, SpreadConstraint, Workload, WorkloadSpec,
+};
+use krafla_model::taints::{Effect, Match, Taint, Toleration};
+use krafla_model::{
+    Amounts, ClusterState, Event, NodeId, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, TaskId,
+    TaskStatus,
+};
+use krafla_test_suite::registry;
+use proptest::prelude::*;
+
+/// Configurations for sessions; the last ones are profiles for pods one by one.
+const TIERS: [&str; 7] = [
+    "[{name: predicates}, {name: nodeorder}, {name: binpack}]",
+    "[{name: gang}, {name: predicates}]",
+    "[{name: predicates}, {name: nodeorder, arguments: {mostrequested.weight: 3, leastrequested.weight: 0, tainttoleration.weight: 7}}]",
+    "[{name: predicates}, {name: binpack, arguments: {binpack.weight: 10, binpack.cpu: 3, binpack.memory: 2, \
+        binpack.resources: nvidia.com/gpu, binpack.resources.nvidia.com/gpu: 5}}]",
+    "[{name: predicates, arguments: {predicate.PodAffinityEnable: false}}, {name: tdm}, {name: nodeorder, arguments: \
+        {podaffinity.weight: 0, podtopologyspread.weight: 0}}]",
+    "[{name: binpack}]",
+    "[{name: predicates}, {name: nodeorder, arguments: {nodeaffinity.weight: 9, imagelocality.weight: 4, \
+        balancedresource.weight: 0}}, {name: tdm}]",
+];
+const CONFIGURATIONS: usize = TIERS.len() + 1;
+
+#[derive(Clone, Debug)]
+struct NodeKind {
+    cpu: i64,
+    memory: i64,
+    gpus: i64,
+    /// Whether its GPUs are modelled one by one.
+    devices: bool,
+    zone: Option<usize>,
+    ssd: bool,
+    taint: Option<usize>,
+    cordoned: bool,
+    image: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+struct PodKind {
+    cpu: i64,
+    memory: i64,
+    gpus: i64,
+    share: u16,
+    labelled: usize,
+    /// What it says of nodes, and of other pods.
+    says: Says,
+    image: Option<usize>,
+    port: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Says {
+    Nothing,
+    SelectsZone(usize),
+    SelectsSsd,
+    PrefersSsd,
+    PrefersZoneAndSsd(usize),
+    Tolerates,
+    Spreads { must_hold: bool, over_zones: bool, skew: u32 },
+    WantsNear { required: bool, whom: usize },
+    WantsAway { required: bool, whom: usize, in_zone: bool },
+    NamesNode(usize),
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Looks for a node, and takes it.
+    Place(usize, usize),
+    Evict(usize),
+    Reprieve(usize),
+    Undo(usize),
+    /// What was tried is kept and bound.
+    Bind,
+    Node(usize, NodeKind),
+    NodeGone(usize),
+    Pod(PodKind),
+    PodGone(usize),
+    PodEnds(usize),
+    PodTerminates(usize),
+    NamespaceLabel(bool),
+    Service(usize, bool),
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    configuration: usize,
+    nodes: Vec<NodeKind>,
+    /// How many nodes there are of each kind.
+    copies: usize,
+    pods: Vec<PodKind>,
+    steps: Vec<Step>,
+}
+
+fn node_kind() -> impl Strategy<Value = NodeKind> {
+    let has = (1_i64..9, 1_i64..9, prop_oneof![3 => Just(0_i64), 1 => 1_i64..5], any::<bool>());
+    let is = (prop::option::of(0_usize..3), any::<bool>(), prop::option::weighted(0.3, 0_usize..3));
+    let more = (prop::bool::weighted(0.1), prop::option::of(0_usize..2));
+    (has, is, more).prop_map(|((cpu, memory, gpus, devices), (zone, ssd, taint), (cordoned, image))| NodeKind {
+        cpu,
+        memory,
+        gpus,
+        devices,
+        zone,
+        ssd,
+        taint,
+        cordoned,
+        image,
+    })
+}
+
+fn says() -> impl Strategy<Value = Says> {
+    prop_oneof![
+        6 => Just(Says::Nothing),
+        1 => (0_usize..3).prop_map(Says::SelectsZone),
+        1 => Just(Says::SelectsSsd),
+        2 => Just(Says::PrefersSsd),
+        1 => (0_usize..3).prop_map(Says::PrefersZoneAndSsd),
+        2 => Just(Says::Tolerates),
+        2 => (any::<bool>(), any::<bool>(), 1_u32..3)
+            .prop_map(|(must_hold, over_zones, skew)| Says::Spreads { must_hold, over_zones, skew }),
+        1 => (any::<bool>(), 0_usize..3).prop_map(|(required, whom)| Says::WantsNear { required, whom }),
+        1 => (any::<bool>(), 0_usize..3, any::<bool>())
+            .prop_map(|(required, whom, in_zone)| Says::WantsAway { required, whom, in_zone }),
+        1 => (0_usize..6).prop_map(Says::NamesNode),
+    ]
+}
+
+fn pod_kind() -> impl Strategy<Value = PodKind> {
+    let asks = (
+        0_i64..4,
+        0_i64..4,
+        prop_oneof![4 => Just(0_i64), 1 => 1_i64..3],
+        prop_oneof![6 => Just(0_u16), 1 => 200_u16..900],
+    );
+    (asks, 0_usize..3, says(), prop::option::weighted(0.4, 0_usize..2), prop::bool::weighted(0.1)).prop_map(
+        |((cpu, memory, gpus, share), labelled, says, image, port)| PodKind {
+            cpu,
+            memory,
+            gpus,
+            share,
+            labelled,
+            says,
+            image,
+            port,
+        },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => (0_usize..100, 0_usize..3).prop_map(|(task, limits)| Step::Place(task, limits)),
+        3 => (0_usize..100).prop_map(Step::Evict),
+        1 => (0_usize..100).prop_map(Step::Reprieve),
+        3 => (1_usize..6).prop_map(Step::Undo),
+        2 => Just(Step::Bind),
+        2 => (0_usize..100, node_kind()).prop_map(|(node, kind)| Step::Node(node, kind)),
+        1 => (0_usize..100).prop_map(Step::NodeGone),
+        3 => pod_kind().prop_map(Step::Pod),
+        1 => (0_usize..100).prop_map(Step::PodGone),
+        1 => (0_usize..100).prop_map(Step::PodEnds),
+        1 => (0_usize..100).prop_map(Step::PodTerminates),
+        1 => any::<bool>().prop_map(Step::NamespaceLabel),
+        1 => (0_usize..3, any::<bool>()).prop_map(|(whom, is_there)| Step::Service(whom, is_there)),
+    ]
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let nodes = prop::collection::vec(node_kind(), 1..7);
+    let copies = prop_oneof![8 => Just(1_usize), 2 => 2_usize..4, 1 => 20_usize..30];
+    let pods = prop::collection::vec(pod_kind(), 1..6);
+    (0..CONFIGURATIONS, nodes, copies, pods, prop::collection::vec(step(), 5..60))
+        .prop_map(|(configuration, nodes, copies, pods, steps)| Case { configuration, nodes, copies, pods, steps })
+}
+
+const ZONES: [&str; 3] = ["a", "b", "c"];
+const APPS: [&str; 3] = ["web", "db", "job"];
+const IMAGES: [&str; 2] = ["small:1", "large:1"];
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+fn node(i: usize, kind: &NodeKind) -> Event {
+    let mut spec = NodeSpec { name: format!("n{i:03}").into(), unschedulable: kind.cordoned, ..NodeSpec::default() };
+    spec.allocatable = Amounts::default()
+        .with("cpu", kind.cpu * 1_000)
+        .with("memory", kind.memory << 30)
+        .with("pods", 12)
+        .with("nvidia.com/gpu", kind.gpus * 1_000);
+    if kind.devices {
+        spec.gpu_devices = u8::try_from(kind.gpus).unwrap();
+    }
+    spec.labels.set(HOSTNAME.into(), spec.name.clone());
+    if let Some(zone) = kind.zone {
+        spec.labels.set("zone".into(), ZONES[zone].into());
+    }
+    if kind.ssd {
+        spec.labels.set("disk".into(), "ssd".into());
+    }
+    if let Some(taint) = kind.taint {
+        let effect = [Effect::NoSchedule, Effect::PreferNoSchedule, Effect::PreferNoSchedule][taint];
+        let key = ["off", "old", "slow"][taint];
+        spec.taints.push(Taint { key: key.into(), value: "".into(), effect });
+        if taint == 2 {
+            spec.taints.push(Taint { key: "old".into(), value: "".into(), effect });
+        }
+    }
+    if let Some(image) = kind.image {
+        spec.images.push((IMAGES[image].into(), (image as i64 + 1) * (400 << 20)));
+    }
+    Event::Node(spec)
+}
+
+fn is_app(app: usize) -> Selector {
+    Selector(vec![Requirement { key: "app".into(), test: Test::In(vec![APPS[app].into()]) }])
+}
+
+fn shape(kind: &PodKind) -> PodShape {
+    let mut shape = PodShape { namespace: "default".into(), ..PodShape::default() };
+    for (name, amount) in
+        [("cpu", kind.cpu * 700), ("memory", kind.memory << 29), ("nvidia.com/gpu", kind.gpus * 1_000)]
+    {
+        if amount > 0 {
+            shape.request.set_amount(&name.into(), amount);
+        }
+    }
+    if kind.share > 0 && kind.gpus == 0 {
+        shape.gpu_share_milli = kind.share;
+        shape.request.set_amount(&"nvidia.com/gpu".into(), i64::from(kind.share));
+    }
+    shape.labels.set("app".into(), APPS[kind.labelled].into());
+    let ssd = || NodeSelectorTerm {
+        labels: vec![Requirement { key: "disk".into(), test: Test::In(vec!["ssd".into()]) }],
+        name: Vec::new(),
+    };
+    let zone = |zone: usize| NodeSelectorTerm {
+        labels: vec![Requirement { key: "zone".into(), test: Test::In(vec![ZONES[zone].into()]) }],
+        name: Vec::new(),
+    };
+    let term = |whom: usize, in_zone: bool| PodTerm {
+        topology_key: if in_zone { "zone".into() } else { HOSTNAME.into() },
+        selector: Some(is_app(whom)),
+        namespaces: match whom {
+            0 => Namespaces { names: vec!["default".into()], selector: None },
+            _ => Namespaces {
+                names: Vec::new(),
+                selector: Some(Selector(vec![Requirement { key: "team".into(), test: Test::Exists }])),
+            },
+        },
+    };
+    let terms = |required: bool, term: PodTerm| match required {
+        true => PodTerms { required: vec![term], preferred: Vec::new() },
+        false => PodTerms { required: Vec::new(), preferred: vec![(30, term)] },
+    };
+    match kind.says {
+        Says::Nothing => {}
+        Says::SelectsZone(zone) => shape.node_selector.set("zone".into(), ZONES[zone].into()),
+        Says::SelectsSsd => shape.required_affinity = Some(vec![ssd()]),
+        Says::PrefersSsd => shape.preferred_affinity = vec![(10, ssd())],
+        Says::PrefersZoneAndSsd(one) => shape.preferred_affinity = vec![(10, ssd()), (25, zone(one))],
+        Says::Tolerates => {
+            shape.tolerations = vec![Toleration { key: Some("old".into()), test: Match::Exists, effect: None }];
+        }
+        Says::Spreads { must_hold, over_zones, skew } => {
+            shape.spread.push(SpreadConstraint {
+                max_skew: skew,
+                topology_key: if over_zones { "zone".into() } else { HOSTNAME.into() },
+                must_hold,
+                selector: Some(is_app(kind.labelled)),
+                min_domains: 1,
+                honors_affinity: true,
+                honors_taints: over_zones,
+            });
+        }
+        Says::WantsNear { required, whom } => shape.pod_affinity = terms(required, term(whom, true)),
+        Says::WantsAway { required, whom, in_zone } => {
+            shape.pod_anti_affinity = terms(required, term(whom, in_zone));
+        }
+        Says::NamesNode(i) => {
+            let test = Test::In(vec![format!("n{i:03}").into()]);
+            shape.required_affinity = Some(vec![NodeSelectorTerm { labels: Vec::new(), name: vec![test] }]);
+        }
+    }
+    if let Some(image) = kind.image {
+        shape.images.push(IMAGES[image].into());
+    }
+    if kind.port {
+        shape.host_ports.push(HostPort { ip: "".into(), protocol: "TCP".into(), port: 80 });
+    }
+    shape
+}
+
+fn pod(i: usize, shape: &Arc<PodShape>) -> PodSpec {
+    PodSpec {
+        uid: format!("p{i}").into(),
+        name: format!("p{i}").into(),
+        group: Some("g".into()),
+        shape: Arc::clone(shape),
+        priority: 1,
+        ..PodSpec::default()
+    }
+}
+
+fn plugins(configuration: usize) -> PluginSet {
+    let registry = registry();
+    let policy = match TIERS.get(configuration) {
+        Some(tier) => {
+            let text = format!("actions: \"allocate\"\ntiers:\n- plugins: {tier}\n");
+            krafla_testkit::policy(&registry, &text)
+        }
+        None => {
+            let profile = ProfilePolicy::default_profile(&registry);
+            Policy { profiles: vec![profile], ..Policy::default() }.one_by_one()
+        }
+    };
+    PluginSet::build(&policy, &registry)
+}
+
+const LIMITS: [SearchLimits; 3] = [
+    SearchLimits { may_start: true, may_wait: true },
+    SearchLimits { may_start: true, may_wait: false },
+    SearchLimits { may_start: false, may_wait: true },
+];
+
+/// Both searches, side by side.
+struct Pair {
+    plugins: PluginSet,
+    fast: Searcher,
+    plain: Searcher,
+}
+
+impl Pair {
+    fn ask(&mut self, cluster: &ClusterState, task: TaskId, limits: SearchLimits) -> Result<Found, TestCaseError> {
+        let profile = self.plugins.profile_for(cluster, task);
+        let right = self.plain.find_anywhere(profile, cluster, task, limits, None);
+        let found = self.fast.find_from(profile, cluster, task, 0, usize::MAX, limits);
+        prop_assert_eq!(&found, &right, "the words of a refusal are the same too");
+        if let Found::Nothing(_) = right {
+            prop_assert_eq!(self.fast.unschedulable(), self.plain.unschedulable());
+        }
+        let found = self.fast.find_anywhere(profile, cluster, task, limits, None);
+        match (&found, &right) {
+            // The words are those of when it was first found.
+            (Found::Nothing(old), Found::Nothing(new)) => prop_assert_eq!(old.nodes, new.nodes),
+            (Found::Node { score, .. }, Found::Node { score: other, .. }) => {
+                prop_assert_eq!(score.to_bits(), other.to_bits());
+                prop_assert_eq!(&found, &right);
+            }
+            _ => prop_assert_eq!(&found, &right),
+        }
+        Ok(right)
+    }
+}
+
+/// One of the items, whatever the number.
+fn pick<T: Copy>(items: &[T], i: usize) -> Option<T> {
+    items.get(i % items.len().max(1)).copied()
+}
+
+fn tasks_that(cluster: &ClusterState, are: impl Fn(TaskStatus) -> bool) -> Vec<TaskId> {
+    cluster.tasks().filter(|(_, task)| are(task.status())).map(|(id, _)| id).collect()
+}
+
+/// What was tried is kept; what has its node is bound.
+fn settle(cluster: &mut ClusterState, start: krafla_model::journal::Savepoint) {
+    cluster.keep_since(start);
+    for task in tasks_that(cluster, |status| status == TaskStatus::Allocated) {
+        cluster.begin_bind(task).unwrap();
+        cluster.bind_done(task);
+    }
+    for task in cluster.reserved().collect::<Vec<_>>() {
+        cluster.give_up_reservation(task);
+    }
+}
+
+fn told(cluster: &ClusterState, task: TaskId) -> PodSpec {
+    let own = cluster.task(task);
+    let node = own.node().and_then(|node| cluster.get_node(node)).map(|node| node.name().clone());
+    PodSpec {
+        uid: own.uid.clone(),
+        name: own.name.clone(),
+        group: own.group.clone(),
+        shape: Arc::clone(&cluster.shape_of(task).spec),
+        priority: 1,
+        phase: if node.is_some() { PodPhase::Running } else { PodPhase::Pending },
+        node,
+        ..PodSpec::default()
+    }
+}
+
+fn play(case: &Case) -> Result<(), TestCaseError> {
+    let mut cluster = ClusterState::new();
+    let kinds = || (0..case.copies).flat_map(|_| &case.nodes);
+    for (i, kind) in kinds().enumerate() {
+        cluster.apply(node(i, kind));
+    }
+    cluster.apply(Event::Queue(QueueSpec { name: "default".into(), ..QueueSpec::default() }));
+    let group =
+        PodGroupSpec { uid: "g".into(), name: "g".into(), namespace: "default".into(), ..PodGroupSpec::default() };
+    cluster.apply(Event::PodGroup(group));
+    let shapes: Vec<Arc<PodShape>> = case.pods.iter().map(|kind| Arc::new(shape(kind))).collect();
+    let mut n_pods = 0;
+    for shape in shapes.iter().cycle().take(shapes.len() * 6) {
+        cluster.apply(Event::Pod(pod(n_pods, shape)));
+        n_pods += 1;
+    }
+    let mut pair = Pair { plugins: plugins(case.configuration), fast: Searcher::default(), plain: Searcher::plain() };
+    let start = cluster.savepoint();
+    for step in &case.steps {
+        if !matches!(step, Step::Place(..) | Step::Evict(_) | Step::Reprieve(_) | Step::Undo(_)) {
+            settle(&mut cluster, start);
+        }
+        let nodes: Vec<NodeId> = cluster.nodes().to_vec();
+        match step {
+            Step::Place(i, limits) => {
+                let Some(task) = pick(&tasks_that(&cluster, |s| s == TaskStatus::Pending), *i) else { continue };
+                if let Found::Node { node, room, .. } = pair.ask(&cluster, task, LIMITS[*limits])? {
+                    let done = match room {
+                        Room::Now => cluster.allocate(task, node),
+                        Room::AfterRelease => cluster.pipeline(task, node),
+                    };
+                    prop_assert!(done.is_ok(), "{:?}", done);
+                }
+            }
+            Step::Evict(i) => {
+                if let Some(task) = pick(&tasks_that(&cluster, |s| s.is_allocated()), *i) {
+                    let _ = cluster.evict(task);
+                }
+            }
+            Step::Reprieve(i) => {
+                if let Some(task) = pick(&tasks_that(&cluster, |s| s == TaskStatus::Releasing), *i) {
+                    let _ = cluster.reprieve(task);
+                }
+            }
+            Step::Undo(n) => (0..*n).for_each(|_| _ = cluster.undo_one(start)),
+            Step::Bind => {}
+            Step::Node(i, kind) => drop(cluster.apply(node(*i % (nodes.len() + 2), kind))),
+            Step::NodeGone(i) => {
+                if let Some(name) = pick(&nodes, *i).map(|node| cluster.node(node).name().clone()) {
+                    cluster.apply(Event::NodeGone(name));
+                }
+            }
+            Step::Pod(kind) => {
+                cluster.apply(Event::Pod(pod(n_pods, &Arc::new(shape(kind)))));
+                n_pods += 1;
+            }
+            Step::PodGone(i) => {
+                if let Some(task) = pick(&tasks_that(&cluster, |_| true), *i) {
+                    let uid = cluster.task(task).uid.clone();
+                    cluster.apply(Event::PodGone(uid));
+                }
+            }
+            Step::PodEnds(i) | Step::PodTerminates(i) => {
+                if let Some(task) = pick(&tasks_that(&cluster, |s| s.is_allocated()), *i) {
+                    let mut pod = told(&cluster, task);
+                    match step {
+                        Step::PodEnds(_) => pod.phase = PodPhase::Succeeded,
+                        _ => pod.deleting = true,
+                    }
+                    cluster.apply(Event::Pod(pod));
+                }
+            }
+            Step::NamespaceLabel(is_there) => {
+                let labels =
+                    if *is_there { [("team".into(), "x".into())].into_iter().collect() } else { Default::default() };
+                cluster.apply(Event::Namespace(NamespaceSpec { name: "default".into(), labels }));
+            }
+            Step::Service(whom, is_there) => {
+                let workload = Workload { kind: "Service".into(), name: APPS[*whom].into() };
+                let namespace = "default".into();
+                cluster.apply(match is_there {
+                    true => Event::Workload(WorkloadSpec { namespace, workload, selector: Some(is_app(*whom)) }),
+                    false => Event::WorkloadGone { namespace, workload },
+                });
+            }
+        }
+        for (i, task) in tasks_that(&cluster, |s| s == TaskStatus::Pending).into_iter().enumerate().take(4) {
+            pair.ask(&cluster, task, LIMITS[i % LIMITS.len()])?;
+        }
+    }
+    prop_assert_eq!(discrepancies(&cluster), vec![]);
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn what_is_kept_answers_as_all_plugins_about_all_nodes(case in case()) {
+        play(&case)?;
+    }
+}
