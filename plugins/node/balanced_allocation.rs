@@ -85,11 +85,32 @@ impl NodePlugin for NodeResourcesBalancedAllocation {
         let listed = self.listed(cluster, &cluster.shape_of(task).request);
         let columns: SmallVec<[(i64, &ResourceColumn); 4]> =
             listed.iter().filter_map(|&(id, asked)| Some((asked, nodes.resource(id)?))).collect();
-        scores.extend(places.iter().map(|&place| {
-            let at = place as usize;
-            gain(columns.iter().map(|(asked, column)| (*asked, column.allocatable[at], column.used[at])))
-        }));
+        let one = |&(asked, column): &(i64, &ResourceColumn), at: usize| (asked, column.allocatable[at], column.used[at]);
+        match columns.as_slice() {
+            [a, b] => scores.extend(places.iter().map(|&place| {
+                let (a, b) = (one(a, place as usize), one(b, place as usize));
+                if a.1 > 0 && b.1 > 0 { gain_of_two(a, b) } else { gain([a, b].into_iter()) }
+            })),
+            all => {
+                scores.extend(places.iter().map(|&place| gain(all.iter().map(|column| one(column, place as usize)))))
+            }
+        }
     }
+}
+
+/// The same of two resources that the node has, which is the common case.
+#[allow(clippy::cast_precision_loss, reason = "0 to 100")]
+fn gain_of_two(a: (i64, i64, i64), b: (i64, i64, i64)) -> f64 {
+    let fraction = |used: i64, capacity: i64| ratio(used, capacity).into_inner().min(1.0);
+    let with = percent_of_two(fraction(a.2 + a.0, a.1), fraction(b.2 + b.0, b.1));
+    let without = percent_of_two(fraction(a.2, a.1), fraction(b.2, b.1));
+    (50 + (50 + with - without) / 2) as f64
+}
+
+/// 100 times (1 - standard deviation), cut.
+#[allow(clippy::cast_possible_truncation, reason = "0 to 100")]
+fn percent_of_two(a: f64, b: f64) -> i64 {
+    ((1.0 - (a - b).abs() / 2.0) * 100.0) as i64
 }
 
 /// 100 times (1 - standard deviation), cut.
@@ -97,7 +118,7 @@ impl NodePlugin for NodeResourcesBalancedAllocation {
 fn percent_even(fractions: &[f64]) -> i64 {
     let deviation = match fractions {
         [] | [_] => 0.0,
-        [a, b] => (a - b).abs() / 2.0,
+        [a, b] => return percent_of_two(*a, *b),
         more => {
             let n = more.len() as f64;
             let mean = more.iter().sum::<f64>() / n;

@@ -106,6 +106,7 @@ pub struct ClusterState {
     pub(crate) spec_log: NodeLog,
     pub(crate) nodes_version: u64,
     pub(crate) specs_version: u64,
+    pub(crate) namespaces_version: u64,
     /// By scheduler name, what nodes are not asked for.
     pub(crate) unchecked: BTreeMap<Name, Unchecked>,
     /// Nodes by image, for image locality: how many nodes hold each image.
@@ -302,6 +303,11 @@ impl ClusterState {
     /// The labels of a namespace; `None` if nobody has told of it.
     pub fn namespace_labels(&self, namespace: &Name) -> Option<&Labels> {
         self.namespaces.get(namespace)
+    }
+
+    /// Moves when the labels of any namespace change.
+    pub fn namespaces_version(&self) -> u64 {
+        self.namespaces_version
     }
 
     /// The selector of a workload; `None` if it is not known, or matches nothing.

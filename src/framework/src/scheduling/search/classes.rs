@@ -1,12 +1,13 @@
 //! The classes in use, and what they share. Memory is bounded: what was not used for longest goes.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use krafla_model::{PodShape, ShapeId};
+use krafla_model::{NodeId, PodShape, ShapeId};
 
-use super::class::{Buffers, Class};
+use super::class::Class;
 use super::shared::Shared;
+use super::standings::Standing;
+use super::totals::Basis;
 use super::{Found, NodeColumns, Query, SearchLimits, Searcher};
 use crate::scheduling::cycle_state::CycleState;
 use crate::scheduling::plugin::{PreScore, Scope};
@@ -16,40 +17,52 @@ const MOST_ANSWERS: usize = 8 << 20;
 
 /// Which plugins have a say about a task, as far as that is known before any node is asked, by place in the profile; and
 /// what they look at beside single nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Plan {
+    /// Those that look at single nodes.
     filters: u64,
     scores: u64,
+    /// Those that look further; they are asked anew for each task.
+    wide_filters: u64,
+    wide_scores: u64,
     epoch: u64,
 }
 
 impl Plan {
-    /// `None` where some plugin looks further than at single nodes.
+    /// `None` where the plain search has to answer.
     fn of(query: Query<'_>, skipped: &[bool]) -> Option<Self> {
         let Query { profile, cluster, task, .. } = query;
         if profile.entries.len() > 64 {
             return None;
         }
-        let mut plan = Self { filters: 0, scores: 0, epoch: 0 };
+        let mut plan = Self::default();
         for &i in profile.filters.iter().filter(|&&i| !skipped[i]) {
-            if profile.filter_scope(i) > Scope::Node {
-                return None;
+            match profile.filter_scope(i) {
+                Scope::Cluster => return None,
+                Scope::Domain => plan.wide_filters |= 1 << i,
+                Scope::Nothing | Scope::Spec | Scope::Node => plan.filters |= 1 << i,
             }
-            plan.filters |= 1 << i;
             plan.epoch = plan.epoch.wrapping_add(profile.entries[i].plugin.epoch(cluster));
         }
         for &i in &profile.scorers {
             let plugin = &profile.entries[i].plugin;
             match plugin.score_scope_for(cluster, task) {
                 Scope::Nothing => continue,
-                Scope::Spec if !plugin.normalizes() || plugin.normalizes_by_extremes() => {}
-                Scope::Node if !plugin.normalizes() => {}
-                _ => return None,
+                Scope::Spec if !plugin.normalizes() || plugin.normalizes_by_extremes() => plan.scores |= 1 << i,
+                Scope::Node if !plugin.normalizes() => plan.scores |= 1 << i,
+                Scope::Domain => plan.wide_scores |= 1 << i,
+                Scope::Spec | Scope::Node | Scope::Cluster => return None,
             }
-            plan.scores |= 1 << i;
             plan.epoch = plan.epoch.wrapping_add(plugin.epoch(cluster));
         }
-        Some(plan)
+        // What is yet to be released may let a node pass later that does not now.
+        let releases = query.limits.may_wait && !cluster.totals().releasing.is_zero();
+        (plan.wide_filters == 0 || !releases).then_some(plan)
+    }
+
+    /// Whether some plugin looks further than at single nodes.
+    pub(super) fn is_wide(self) -> bool {
+        self.wide_filters | self.wide_scores != 0
     }
 
     pub(super) fn filters(self, entry: usize) -> bool {
@@ -59,6 +72,24 @@ impl Plan {
     pub(super) fn scores(self, entry: usize) -> bool {
         self.scores >> entry & 1 == 1
     }
+
+    pub(super) fn filters_widely(self, entry: usize) -> bool {
+        self.wide_filters >> entry & 1 == 1
+    }
+
+    pub(super) fn scores_widely(self, entry: usize) -> bool {
+        self.wide_scores >> entry & 1 == 1
+    }
+}
+
+/// Buffers of refreshes.
+#[derive(Default)]
+pub(super) struct Buffers {
+    pub(super) at: Vec<u32>,
+    pub(super) ids: Vec<NodeId>,
+    pub(super) before: Vec<Standing>,
+    pub(super) totals: Vec<f64>,
+    pub(super) scores: Vec<f64>,
 }
 
 /// See the module.
@@ -82,7 +113,7 @@ impl Searcher {
     pub(super) fn find_by_class(&mut self, query: Query<'_>) -> Option<Found> {
         let Query { profile, cluster, task, .. } = query;
         let unplaced = cluster.task(task).node().is_none();
-        if profile.scorers.is_empty() || !unplaced || profile.extenders_choose(cluster, task) {
+        if profile.scorers.is_empty() || !unplaced {
             return None;
         }
         let plan = Plan::of(query, &self.skipped)?;
@@ -96,19 +127,16 @@ impl Classes {
         self.nodes.follow(cluster);
         let key = (cluster.task(query.task).shape, query.limits);
         let spec = &cluster.shape(key.0).spec;
-        let is_it = |class: &Class| {
-            class.plan == plan && class.nodes_version == cluster.nodes_version() && Arc::ptr_eq(&class.shape, spec)
-        };
-        if !self.classes.get(&key).is_some_and(is_it) {
+        if !self.classes.get(&key).is_some_and(|class| class.is_of(cluster, spec, plan)) {
             self.forget(key);
             self.add(query, plan, state)?;
         }
-        let brought = self.bring_up_to_date(query, key, state);
-        if brought.is_none() {
+        if self.bring_up_to_date(query, key, state).is_none() {
             self.forget(key);
+            return None;
         }
-        brought?;
-        self.classes.get(&key)?.best(&self.nodes)
+        let class = self.classes.get(&key)?;
+        class.best(query, &self.nodes, self.shared.get(&class.shared)?, state, &mut self.buffers)
     }
 
     fn bring_up_to_date(&mut self, query: Query<'_>, key: (ShapeId, SearchLimits), state: &CycleState) -> Option<()> {
@@ -132,10 +160,11 @@ impl Classes {
             }
             changed.len() <= most
         });
+        let basis = Basis { query, nodes, shared, state };
         if is_few {
-            class.refresh(query, nodes, shared, state, changed, buffers)?;
+            class.refresh(basis, changed, buffers)?;
         } else {
-            class.rebuild(query, nodes, shared, state, buffers)?;
+            class.rebuild(basis, buffers)?;
         }
         class.seen = cluster.version();
         Some(())

@@ -12,12 +12,16 @@ mod columns;
 mod plain;
 mod room;
 mod shared;
+mod standings;
+mod totals;
+mod wide;
 
 use std::collections::BTreeMap;
 
 use krafla_model::{ClusterState, NodeId, ShapeId, TaskId};
 
 use self::classes::Classes;
+use self::plain::Narrowed;
 pub use self::columns::{NodeColumns, ResourceColumn};
 use crate::scheduling::cycle_state::CycleState;
 use crate::scheduling::profile::Profile;
@@ -125,9 +129,12 @@ impl Searcher {
         let query = Query { profile, cluster, task, limits };
         let nodes = cluster.nodes();
         let narrowed = self.pre_filter(profile, cluster, task);
-        let by_node = profile.filters.iter().all(|&i| self.skipped[i] || profile.filters_by_node(i))
-            && !profile.extenders_choose(cluster, task);
-        if narrowed.is_err() || !by_node {
+        if narrowed.is_err() || self.looks_far(query) {
+            if prefer.is_none()
+                && let Some(found) = self.find_among_known(query, &narrowed)
+            {
+                return found;
+            }
             return self.find_prepared(query, nodes, usize::MAX, prefer, narrowed);
         }
         if self.memos_of != cluster.room_version() {
@@ -143,8 +150,7 @@ impl Searcher {
             _ => 0,
         };
         if prefer.is_none()
-            && matches!(narrowed, Ok(None))
-            && let Some(found) = self.find_by_class(query)
+            && let Some(found) = self.find_among_known(query, &narrowed)
         {
             return found;
         }
@@ -167,6 +173,29 @@ impl Searcher {
             Found::Node { .. } => {}
         }
         found
+    }
+
+    /// What all nodes would be found to say, from fewer: from what is kept, or from those that PreFilters left. `None`
+    /// where all have to be asked: for words, or because something looks too far.
+    fn find_among_known(&mut self, query: Query<'_>, narrowed: &Narrowed) -> Option<Found> {
+        match narrowed {
+            _ if query.profile.extenders_choose(query.cluster, query.task) => None,
+            Ok(None) => self.find_by_class(query),
+            Ok(Some(only)) => {
+                let mut left = only.clone();
+                left.sort_by_key(|node| query.cluster.node_rank(*node));
+                let found = self.find_prepared(query, &left, usize::MAX, None, Ok(Some(only.clone())));
+                matches!(found, Found::Node { .. }).then_some(found)
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Whether some filter looks further than at single nodes, or an extender has a say.
+    fn looks_far(&self, query: Query<'_>) -> bool {
+        let Query { profile, cluster, task, .. } = query;
+        let far = profile.filters.iter().any(|&i| !self.skipped[i] && !profile.filters_by_node(i));
+        far || profile.extenders_choose(cluster, task)
     }
 
     /// The best node for `task` among `candidates`, which are in tie order.
@@ -201,8 +230,10 @@ impl Searcher {
         let narrowed = self.pre_filter(profile, cluster, task);
         let (before, from) = cluster.nodes().split_at(start);
         if before.is_empty() {
-            let all = enough >= from.len() && !self.is_plain && matches!(narrowed, Ok(None));
-            if all && let Some(found) = self.find_by_class(query) {
+            if enough >= from.len()
+                && !self.is_plain
+                && let Some(found) = self.find_among_known(query, &narrowed)
+            {
                 self.looked_at = from.len();
                 return found;
             }

@@ -284,7 +284,10 @@ impl Searcher {
     /// Asks the PreFilters. One that rejects for good ends it; after one that evictions could help the others are still
     /// asked, so that what they leave is complete.
     pub(super) fn pre_filter(&mut self, profile: &Profile, cluster: &ClusterState, task: TaskId) -> Narrowed {
-        self.state.clear();
+        let pod = cluster.task(task);
+        // What is counted for a pod that has, or was promised, a node leaves that out.
+        let keeps = !self.is_plain && pod.node().is_none();
+        self.state.begin(keeps.then(|| (pod.shape, &cluster.shape(pod.shape).spec)));
         self.skipped.clear();
         self.skipped.resize(profile.entries.len(), false);
         self.narrowing.clear();
