@@ -85,7 +85,8 @@ impl NodePlugin for NodeResourcesBalancedAllocation {
         let listed = self.listed(cluster, &cluster.shape_of(task).request);
         let columns: SmallVec<[(i64, &ResourceColumn); 4]> =
             listed.iter().filter_map(|&(id, asked)| Some((asked, nodes.resource(id)?))).collect();
-        let one = |&(asked, column): &(i64, &ResourceColumn), at: usize| (asked, column.allocatable[at], column.used[at]);
+        let one =
+            |&(asked, column): &(i64, &ResourceColumn), at: usize| (asked, column.allocatable[at], column.used[at]);
         match columns.as_slice() {
             [a, b] => scores.extend(places.iter().map(|&place| {
                 let (a, b) = (one(a, place as usize), one(b, place as usize));

@@ -61,7 +61,8 @@ impl InterPodAffinity {
                 if prefers(spec) {
                     (0..cluster.nodes().len()).collect()
                 } else {
-                    let on: BTreeSet<NodeId> = cluster.affine().filter_map(|other| cluster.task(other).node()).collect();
+                    let on: BTreeSet<NodeId> =
+                        cluster.affine().filter_map(|other| cluster.task(other).node()).collect();
                     on.into_iter().map(|node| place(cluster, node)).collect()
                 }
             }

@@ -95,9 +95,7 @@ impl Class {
         }
         let refreshed = match scores {
             Scores::Totals(totals) => totals.refresh(basis, standings, changed, &before, buffers),
-            Scores::Columns(columns) if best == standings.best() => {
-                columns.refresh(basis, standings, changed, buffers)
-            }
+            Scores::Columns(columns) if best == standings.best() => columns.refresh(basis, standings, changed, buffers),
             Scores::Columns(columns) => columns.rebuild(basis, standings, scorers, buffers),
         };
         buffers.before = before;

@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use krafla_model::{ClusterState, NodeId, ShapeId, TaskId};
 
 use self::classes::Classes;
-use self::plain::Narrowed;
 pub use self::columns::{NodeColumns, ResourceColumn};
+use self::plain::Narrowed;
 use crate::scheduling::cycle_state::CycleState;
 use crate::scheduling::profile::Profile;
 use crate::scheduling::verdict::Refusals;
@@ -97,6 +97,7 @@ pub struct Searcher {
     /// Every plugin is to be asked about every node, always.
     is_plain: bool,
     classes: Classes,
+    n_kept: u64,
 }
 
 /// What is looked for.
@@ -180,7 +181,11 @@ impl Searcher {
     fn find_among_known(&mut self, query: Query<'_>, narrowed: &Narrowed) -> Option<Found> {
         match narrowed {
             _ if query.profile.extenders_choose(query.cluster, query.task) => None,
-            Ok(None) => self.find_by_class(query),
+            Ok(None) => {
+                let found = self.find_by_class(query);
+                self.n_kept += u64::from(found.is_some());
+                found
+            }
             Ok(Some(only)) => {
                 let mut left = only.clone();
                 left.sort_by_key(|node| query.cluster.node_rank(*node));
@@ -241,6 +246,11 @@ impl Searcher {
         }
         let rotated = [from, before].concat();
         self.find_prepared(query, &rotated, enough, None, narrowed)
+    }
+
+    /// How many searches were answered from what is kept about each node.
+    pub fn n_answered_from_kept(&self) -> u64 {
+        self.n_kept
     }
 
     /// How many of its candidates the last search looked at.

@@ -129,7 +129,8 @@ impl Standings {
         };
         let Some(room) = room else { return Some(Standing::Refused) };
         let ask = |room: Room| {
-            let verdicts = self.filters.iter().map(|&i| profile.entries[i].plugin.filter(cluster, task, id, room, state));
+            let verdicts =
+                self.filters.iter().map(|&i| profile.entries[i].plugin.filter(cluster, task, id, room, state));
             verdicts.into_iter().find(|verdict| *verdict != Verdict::Fits).unwrap_or(Verdict::Fits)
         };
         let leaves = || room == Room::Now && limits.may_wait && !cluster.node(id).books().releasing.is_zero();

@@ -166,7 +166,10 @@ impl Totals {
                 Part::Even(score) => totals.iter_mut().for_each(|total| *total += score),
                 Part::Column { column, tally } => {
                     let raw = &basis.shared.columns[*column].raw;
-                    totals.iter_mut().zip(&*at).for_each(|(total, place)| *total += tally.weighed(raw[*place as usize]));
+                    totals
+                        .iter_mut()
+                        .zip(&*at)
+                        .for_each(|(total, place)| *total += tally.weighed(raw[*place as usize]));
                 }
                 Part::Node { entry } => {
                     score_nodes(basis, *entry, at, scores)?;
