@@ -2,7 +2,6 @@
 //! ratio says something on any machine. The plain search places as many pods as it can be waited for.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use krafla_engine::{Engine, Input, Options};
 use krafla_framework::Effect;
@@ -11,6 +10,7 @@ use krafla_model::labels::{NodeSelectorTerm, Requirement, Selector, Test};
 use krafla_model::pod_affinity::{Namespaces, PodTerm, PodTerms, SpreadConstraint};
 use krafla_model::{Amounts, Event, NodeSpec, PodShape, PodSpec, QueueSpec, Time};
 
+use crate::clock::Moment;
 use crate::{SCORED, group, pod, scaled};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -111,7 +111,7 @@ fn rate(row: &Row, nodes: u32, pods: u32, plain_search: bool) -> f64 {
     engine.step(Time(5_000), []);
     let mut inputs = work(row, pods);
     let (mut bound, mut now) = (0, 10_000);
-    let started = Instant::now();
+    let started = Moment::now();
     while bound < pods as usize {
         let step = engine.step(Time(now), std::mem::take(&mut inputs));
         let binds = step.effects.iter().filter(|effect| matches!(effect, Effect::Bind { .. })).count();
@@ -119,7 +119,7 @@ fn rate(row: &Row, nodes: u32, pods: u32, plain_search: bool) -> f64 {
         bound += binds;
         now += 1;
     }
-    f64::from(pods) / started.elapsed().as_secs_f64()
+    f64::from(pods) / started.elapsed()
 }
 
 fn work(row: &Row, pods: u32) -> Vec<Input> {
@@ -143,7 +143,7 @@ fn work(row: &Row, pods: u32) -> Vec<Input> {
     }
 }
 
-fn node(i: u32) -> Input {
+pub(crate) fn node(i: u32) -> Input {
     let name = format!("node-{i:05}");
     let allocatable = Amounts::default().with("cpu", 96_000).with("memory", 1 << 40).with("pods", 110);
     let mut spec = NodeSpec { name: name.as_str().into(), allocatable, ..NodeSpec::default() };

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use krafla_model::{ClusterState, PodShape};
+use krafla_model::{ClusterState, NodeId, PodShape};
 
 use super::classes::{Buffers, Plan};
 use super::shared::Shared;
-use super::standings::Standings;
+use super::standings::{Standing, Standings};
 use super::totals::{Basis, Totals};
 use super::wide::Columns;
 use super::{Found, NodeColumns, Query};
 use crate::scheduling::cycle_state::CycleState;
+use crate::scheduling::verdict::Refusals;
 
 /// See the module.
 pub(super) struct Class {
@@ -75,7 +76,7 @@ impl Class {
         self.shared_version = basis.shared.version;
         standings.clear(basis.nodes.len());
         for place in 0..u32::try_from(basis.nodes.len()).ok()? {
-            standings.ask(basis.query, basis.nodes, basis.shared, basis.state, place)?;
+            standings.ask(basis, place)?;
         }
         match &mut self.scores {
             Scores::Totals(totals) => totals.rebuild(basis, standings, scorers, buffers),
@@ -91,7 +92,7 @@ impl Class {
         before.clear();
         before.extend(changed.iter().map(|&place| standings.at(place)));
         for &place in changed {
-            standings.ask(basis.query, basis.nodes, basis.shared, basis.state, place)?;
+            standings.ask(basis, place)?;
         }
         let refreshed = match scores {
             Scores::Totals(totals) => totals.refresh(basis, standings, changed, &before, buffers),
@@ -100,6 +101,17 @@ impl Class {
         };
         buffers.before = before;
         refreshed
+    }
+
+    /// Why no node fits; `None` if one may, so far as is kept.
+    pub(super) fn refusals(&mut self, query: Query<'_>, nodes: &NodeColumns) -> Option<Refusals> {
+        let none = self.standings.n(Standing::Now) + self.standings.n(Standing::AfterRelease) == 0;
+        (none && !self.plan.has_wide_filters()).then(|| self.standings.objections.words(query, nodes))
+    }
+
+    /// Nodes whose objection an eviction may lift, in their order.
+    pub(super) fn unschedulable(&self, cluster: &ClusterState) -> impl Iterator<Item = NodeId> {
+        self.standings.objections.unschedulable(cluster)
     }
 
     /// The best node; `None` where the plain search has to answer.

@@ -12,7 +12,7 @@ use super::{Found, NodeColumns, Query, SearchLimits, Searcher};
 use crate::scheduling::cycle_state::CycleState;
 use crate::scheduling::plugin::{PreScore, Scope};
 
-/// Nodes times classes that are kept at most; each is 9 bytes.
+/// Nodes times classes that are kept at most; each is 11 bytes.
 const MOST_ANSWERS: usize = 8 << 20;
 
 /// Which plugins have a say about a task, as far as that is known before any node is asked, by place in the profile; and
@@ -65,6 +65,11 @@ impl Plan {
         self.wide_filters | self.wide_scores != 0
     }
 
+    /// Whether some filter does.
+    pub(super) fn has_wide_filters(self) -> bool {
+        self.wide_filters != 0
+    }
+
     pub(super) fn filters(self, entry: usize) -> bool {
         self.filters >> entry & 1 == 1
     }
@@ -108,8 +113,8 @@ pub(super) struct Classes {
 }
 
 impl Searcher {
-    /// What the plain search would find, from what is kept; `None` where that has to be asked: some plugin looks further
-    /// than at single nodes, something fails, or no node fits, and words are needed.
+    /// What the plain search would find, from what is kept; `None` where that has to be asked: some plugin looks at the
+    /// whole cluster, something fails, or no node fits for the sake of one that looks at domains.
     pub(super) fn find_by_class(&mut self, query: Query<'_>) -> Option<Found> {
         let Query { profile, cluster, task, .. } = query;
         let unplaced = cluster.task(task).node().is_none();
@@ -117,12 +122,18 @@ impl Searcher {
             return None;
         }
         let plan = Plan::of(query, &self.skipped)?;
-        self.classes.find(query, plan, &mut self.state)
+        self.classes.find(query, plan, &mut self.state, &mut self.unschedulable)
     }
 }
 
 impl Classes {
-    fn find(&mut self, query: Query<'_>, plan: Plan, state: &mut CycleState) -> Option<Found> {
+    fn find(
+        &mut self,
+        query: Query<'_>,
+        plan: Plan,
+        state: &mut CycleState,
+        unschedulable: &mut Vec<NodeId>,
+    ) -> Option<Found> {
         let cluster = query.cluster;
         self.nodes.follow(cluster);
         let key = (cluster.task(query.task).shape, query.limits);
@@ -135,7 +146,12 @@ impl Classes {
             self.forget(key);
             return None;
         }
-        let class = self.classes.get(&key)?;
+        let class = self.classes.get_mut(&key)?;
+        if let Some(refusals) = class.refusals(query, &self.nodes) {
+            unschedulable.clear();
+            unschedulable.extend(class.unschedulable(cluster));
+            return Some(Found::Nothing(refusals));
+        }
         class.best(query, &self.nodes, self.shared.get(&class.shared)?, state, &mut self.buffers)
     }
 

@@ -1,14 +1,14 @@
 //! The node search. `plain` asks every plugin about every node, and defines what is right. Everything else here only
 //! leaves out what would be answered as before:
 //!
-//! - Where every filter that has something to say looks at single nodes, a shape that found no node finds none again until
-//!   some node has more room.
-//! - Without scorers the next task of a shape begins where the last one was placed.
 //! - With scorers a *class* (`class`) keeps what each node said to a shape, and asks again those that have changed.
+//! - Without scorers the next task of a shape begins where the last one was placed; and where every filter that has
+//!   something to say looks at single nodes, a shape that found no node finds none again until some node has more room.
 
 mod class;
 mod classes;
 mod columns;
+mod objections;
 mod plain;
 mod room;
 mod shared;
@@ -130,12 +130,12 @@ impl Searcher {
         let query = Query { profile, cluster, task, limits };
         let nodes = cluster.nodes();
         let narrowed = self.pre_filter(profile, cluster, task);
+        if prefer.is_none()
+            && let Some(found) = self.find_among_known(query, &narrowed)
+        {
+            return found;
+        }
         if narrowed.is_err() || self.looks_far(query) {
-            if prefer.is_none()
-                && let Some(found) = self.find_among_known(query, &narrowed)
-            {
-                return found;
-            }
             return self.find_prepared(query, nodes, usize::MAX, prefer, narrowed);
         }
         if self.memos_of != cluster.room_version() {
@@ -150,11 +150,6 @@ impl Searcher {
             Some(Memo::Begin(at)) if may_skip => *at,
             _ => 0,
         };
-        if prefer.is_none()
-            && let Some(found) = self.find_among_known(query, &narrowed)
-        {
-            return found;
-        }
         let found = self.find_prepared(query, &nodes[begin..], usize::MAX, prefer, narrowed);
         match &found {
             Found::Node { node, room: Room::Now, .. } if may_skip => {
@@ -186,12 +181,7 @@ impl Searcher {
                 self.n_kept += u64::from(found.is_some());
                 found
             }
-            Ok(Some(only)) => {
-                let mut left = only.clone();
-                left.sort_by_key(|node| query.cluster.node_rank(*node));
-                let found = self.find_prepared(query, &left, usize::MAX, None, Ok(Some(only.clone())));
-                matches!(found, Found::Node { .. }).then_some(found)
-            }
+            Ok(Some(only)) => self.find_among_few(query, only),
             Err(_) => None,
         }
     }

@@ -72,6 +72,26 @@ impl Searcher {
         }
     }
 
+    /// The best of all nodes, where only `few` can do: what the others say is known. `None` if a plugin fails.
+    pub(super) fn find_among_few(&mut self, query: Query<'_>, few: &[NodeId]) -> Option<Found> {
+        let cluster = query.cluster;
+        let mut in_order = few.to_vec();
+        in_order.sort_by_key(|node| cluster.node_rank(*node));
+        let mut found = self.find_prepared(query, &in_order, usize::MAX, None, Ok(Some(few.to_vec())));
+        if let Found::Nothing(refusals) = &mut found {
+            if refusals.error.is_some() {
+                return None;
+            }
+            let others = u32::try_from(cluster.nodes().len() - few.len()).unwrap_or(u32::MAX);
+            if let Some(why) = self.left_out(query.profile).why().filter(|_| others > 0) {
+                refusals.nodes += others;
+                refusals.unresolvable += others;
+                *refusals.objections.entry(why.text(cluster)).or_default() += others;
+            }
+        }
+        Some(found)
+    }
+
     /// A PreFilter speaks for all nodes.
     fn refused_by_all(&mut self, query: Query<'_>, candidates: &[NodeId], rejection: Rejection) -> Found {
         let Rejection { plugin, verdict } = rejection;
@@ -307,6 +327,7 @@ impl Searcher {
                 PreFilter::Narrow(mut nodes) => {
                     self.narrowing[i] = true;
                     nodes.sort_unstable();
+                    nodes.dedup();
                     narrowed = Some(match narrowed {
                         None => nodes,
                         Some(before) => before.into_iter().filter(|node| nodes.binary_search(node).is_ok()).collect(),

@@ -11,8 +11,8 @@ use crate::scheduling::verdict::Verdict;
 /// Answers to all shapes of one signature, by place in tie order.
 pub(super) struct Shared {
     pub(super) plan: Plan,
-    /// Whether every such filter lets the pod pass.
-    pub(super) fits: Vec<bool>,
+    /// The first such filter that objects: its place among the filters, its name, and what it says.
+    objections: Vec<Option<SpecObjection>>,
     pub(super) columns: Vec<SpecColumn>,
     /// Moves when a column becomes even, or uneven, or another even one.
     pub(super) version: u64,
@@ -20,6 +20,15 @@ pub(super) struct Shared {
     pub(super) users: u32,
     seen: u64,
     nodes_version: u64,
+}
+
+/// The objection of a filter.
+#[derive(Clone, Debug)]
+pub(super) struct SpecObjection {
+    /// Its place among the filters of the profile.
+    pub(super) position: usize,
+    pub(super) plugin: &'static str,
+    pub(super) verdict: Verdict,
 }
 
 /// Scores of one plugin before normalising.
@@ -48,7 +57,7 @@ impl Shared {
         let scores = |i: &usize| plan.scores(*i) && silent >> *i & 1 == 0 && profile.score_scope(*i) == Scope::Spec;
         let column = |entry: usize| SpecColumn { entry, raw: Vec::new(), even: None };
         let columns = profile.scorers.iter().copied().filter(scores).map(column).collect();
-        Self { plan, fits: Vec::new(), columns, version: 0, users: 0, seen: 0, nodes_version: 0 }
+        Self { plan, objections: Vec::new(), columns, version: 0, users: 0, seen: 0, nodes_version: 0 }
     }
 
     /// Asks about the nodes that have changed. `None` if a plugin fails.
@@ -65,7 +74,7 @@ impl Shared {
                 }
             }
             None => {
-                self.fits = vec![false; nodes.len()];
+                self.objections = vec![None; nodes.len()];
                 for column in &mut self.columns {
                     column.raw = vec![0.0; nodes.len()];
                 }
@@ -86,20 +95,27 @@ impl Shared {
         Some(())
     }
 
+    /// The objection to all shapes of the signature at a place.
+    pub(super) fn objection(&self, place: u32) -> Option<&SpecObjection> {
+        self.objections[place as usize].as_ref()
+    }
+
     fn ask(&mut self, query: Query<'_>, place: usize, node: NodeId, state: &CycleState) -> Option<()> {
         let Query { profile, cluster, task, .. } = query;
-        let mut fits = true;
-        for &i in profile.filters.iter().filter(|&&i| self.plan.filters(i) && profile.filter_scope(i) == Scope::Spec) {
-            match profile.entries[i].plugin.filter(cluster, task, node, Room::Now, state) {
+        self.objections[place] = None;
+        let filters = profile.filters.iter().copied().enumerate();
+        for (position, i) in filters.filter(|&(_, i)| self.plan.filters(i) && profile.filter_scope(i) == Scope::Spec) {
+            let plugin = &profile.entries[i].plugin;
+            let verdict = plugin.filter(cluster, task, node, Room::Now, state);
+            match verdict {
                 Verdict::Fits => {}
                 Verdict::Error(_) => return None,
                 Verdict::Unschedulable(_) | Verdict::Unresolvable(_) => {
-                    fits = false;
+                    self.objections[place] = Some(SpecObjection { position, plugin: plugin.name(), verdict });
                     break;
                 }
             }
         }
-        self.fits[place] = fits;
         for column in &mut self.columns {
             let raw = profile.entries[column.entry].plugin.score(cluster, task, node, state);
             if raw.is_nan() {

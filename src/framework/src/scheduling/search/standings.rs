@@ -3,10 +3,10 @@
 use krafla_model::ResourceId;
 
 use super::classes::Plan;
+use super::objections::Objections;
 use super::room::room_for;
-use super::shared::Shared;
-use super::{NodeColumns, Query, Room};
-use crate::scheduling::cycle_state::CycleState;
+use super::totals::Basis;
+use super::{FIT, Query, Room};
 use crate::scheduling::plugin::Scope;
 use crate::scheduling::verdict::Verdict;
 
@@ -31,8 +31,9 @@ pub(super) struct Standings {
     asked: Vec<(ResourceId, i64)>,
     /// Whether it asks for a part of a device.
     shares_device: bool,
-    /// Filters that look at what is on the node, in order.
-    filters: Vec<usize>,
+    /// Filters that look at what is on the node, in order: places among the filters of the profile, and in it.
+    filters: Vec<(usize, usize)>,
+    pub(super) objections: Objections,
     of: Vec<Standing>,
     n_now: usize,
     n_later: usize,
@@ -42,11 +43,12 @@ impl Standings {
     pub(super) fn new(query: Query<'_>, plan: Plan) -> Self {
         let Query { profile, cluster, task, .. } = query;
         let shape = cluster.shape_of(task);
-        let filters = profile.filters.iter().copied();
+        let filters = profile.filters.iter().copied().enumerate();
         Self {
             asked: cluster.asked_of_nodes(shape).iter().collect(),
             shares_device: shape.spec.gpu_share_milli > 0,
-            filters: filters.filter(|&i| plan.filters(i) && profile.filter_scope(i) == Scope::Node).collect(),
+            filters: filters.filter(|&(_, i)| plan.filters(i) && profile.filter_scope(i) == Scope::Node).collect(),
+            objections: Objections::default(),
             of: Vec::new(),
             n_now: 0,
             n_later: 0,
@@ -58,6 +60,7 @@ impl Standings {
         self.of.clear();
         self.of.resize(nodes, Standing::Refused);
         (self.n_now, self.n_later) = (0, 0);
+        self.objections.clear(nodes);
     }
 
     pub(super) fn at(&self, place: u32) -> Standing {
@@ -84,15 +87,17 @@ impl Standings {
     }
 
     /// Asks a node, as the plain search does. `None` if a plugin fails.
-    pub(super) fn ask(
-        &mut self,
-        query: Query<'_>,
-        nodes: &NodeColumns,
-        shared: &Shared,
-        state: &CycleState,
-        place: u32,
-    ) -> Option<Standing> {
-        let now = self.standing_of(query, nodes, shared, state, place)?;
+    pub(super) fn ask(&mut self, basis: Basis<'_>, place: u32) -> Option<()> {
+        let now = match self.examine(basis, place)? {
+            Ok(room) => {
+                self.objections.lift(place);
+                if room == Room::Now { Standing::Now } else { Standing::AfterRelease }
+            }
+            Err((plugin, verdict)) => {
+                self.objections.set(basis.query, place, basis.nodes.id(place), plugin, verdict)?;
+                Standing::Refused
+            }
+        };
         let before = std::mem::replace(&mut self.of[place as usize], now);
         for (standing, less, more) in [(before, 1, 0), (now, 0, 1)] {
             let n = match standing {
@@ -102,47 +107,54 @@ impl Standings {
             };
             *n = *n + more - less;
         }
-        Some(now)
+        Some(())
     }
 
-    fn standing_of(
-        &self,
-        query: Query<'_>,
-        nodes: &NodeColumns,
-        shared: &Shared,
-        state: &CycleState,
-        place: u32,
-    ) -> Option<Standing> {
-        let Query { profile, cluster, task, limits } = query;
-        if !shared.fits[place as usize] {
-            return Some(Standing::Refused);
-        }
-        let id = nodes.id(place);
-        let room = if nodes.is_plain(place) && !self.shares_device {
-            match nodes.fits(place, &self.asked) {
-                true if limits.may_start => Some(Room::Now),
-                true if limits.may_wait => Some(Room::AfterRelease),
-                _ => None,
+    /// When a node has room, or the plugin that is against it and what it says: the same steps as in the plain search.
+    fn examine(&self, basis: Basis<'_>, place: u32) -> Option<Result<Room, (&'static str, Verdict)>> {
+        let Query { profile, cluster, task, limits } = basis.query;
+        let (nodes, id) = (basis.nodes, basis.nodes.id(place));
+        let fits = nodes.is_plain(place) && !self.shares_device && nodes.fits(place, &self.asked);
+        let room = match fits {
+            true if limits.may_start => Ok(Room::Now),
+            true if limits.may_wait => Ok(Room::AfterRelease),
+            _ => room_for(profile, cluster, cluster.shape_of(task), id, limits),
+        };
+        let first = |when: Room, end: usize| self.first_objection(basis, place, when, end);
+        let objection = match room {
+            Err(verdict) => Some(first(Room::Now, profile.filters_before_fit().len()).unwrap_or((FIT, verdict))),
+            Ok(room) => match first(room, usize::MAX) {
+                None => return Some(Ok(room)),
+                Some((_, Verdict::Unschedulable(_)))
+                    if room == Room::Now && limits.may_wait && !cluster.node(id).books().releasing.is_zero() =>
+                {
+                    match first(Room::AfterRelease, usize::MAX) {
+                        None => return Some(Ok(Room::AfterRelease)),
+                        objection => objection,
+                    }
+                }
+                objection => objection,
+            },
+        };
+        let objection = objection.filter(|(_, verdict)| !matches!(verdict, Verdict::Error(_)))?;
+        Some(Err(objection))
+    }
+
+    /// The first objection of the filters before `end`, of those that look at single nodes.
+    fn first_objection(&self, basis: Basis<'_>, place: u32, when: Room, end: usize) -> Option<(&'static str, Verdict)> {
+        let Query { profile, cluster, task, .. } = basis.query;
+        let of_spec = basis.shared.objection(place).filter(|objection| objection.position < end);
+        let end = of_spec.map_or(end, |objection| objection.position);
+        for &(position, entry) in &self.filters {
+            if position >= end {
+                break;
             }
-        } else {
-            room_for(profile, cluster, cluster.shape_of(task), id, limits).ok()
-        };
-        let Some(room) = room else { return Some(Standing::Refused) };
-        let ask = |room: Room| {
-            let verdicts =
-                self.filters.iter().map(|&i| profile.entries[i].plugin.filter(cluster, task, id, room, state));
-            verdicts.into_iter().find(|verdict| *verdict != Verdict::Fits).unwrap_or(Verdict::Fits)
-        };
-        let leaves = || room == Room::Now && limits.may_wait && !cluster.node(id).books().releasing.is_zero();
-        let (room, verdict) = match ask(room) {
-            Verdict::Unschedulable(_) if leaves() => (Room::AfterRelease, ask(Room::AfterRelease)),
-            verdict => (room, verdict),
-        };
-        match (verdict, room) {
-            (Verdict::Fits, Room::Now) => Some(Standing::Now),
-            (Verdict::Fits, Room::AfterRelease) => Some(Standing::AfterRelease),
-            (Verdict::Unschedulable(_) | Verdict::Unresolvable(_), _) => Some(Standing::Refused),
-            (Verdict::Error(_), _) => None,
+            let plugin = &profile.entries[entry].plugin;
+            let verdict = plugin.filter(cluster, task, basis.nodes.id(place), when, basis.state);
+            if verdict != Verdict::Fits {
+                return Some((plugin.name(), verdict));
+            }
         }
+        of_spec.map(|objection| (objection.plugin, objection.verdict.clone()))
     }
 }

@@ -11,29 +11,29 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 pub(super) struct NodeKind {
-    cpu: i64,
-    memory: i64,
-    gpus: i64,
+    pub(super) cpu: i64,
+    pub(super) memory: i64,
+    pub(super) gpus: i64,
     /// Whether its GPUs are modelled one by one.
-    devices: bool,
-    zone: Option<usize>,
-    ssd: bool,
-    taint: Option<usize>,
-    cordoned: bool,
-    image: Option<usize>,
+    pub(super) devices: bool,
+    pub(super) zone: Option<usize>,
+    pub(super) ssd: bool,
+    pub(super) taint: Option<usize>,
+    pub(super) cordoned: bool,
+    pub(super) image: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct PodKind {
-    cpu: i64,
-    memory: i64,
-    gpus: i64,
-    share: u16,
-    labelled: usize,
+    pub(super) cpu: i64,
+    pub(super) memory: i64,
+    pub(super) gpus: i64,
+    pub(super) share: u16,
+    pub(super) labelled: usize,
     /// What it says of nodes, and of other pods.
-    says: Says,
-    image: Option<usize>,
-    port: bool,
+    pub(super) says: Says,
+    pub(super) image: Option<usize>,
+    pub(super) port: bool,
 }
 
 #[derive(Clone, Copy, Debug)]

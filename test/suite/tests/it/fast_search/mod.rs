@@ -130,8 +130,10 @@ impl Pair {
         }
         let found = self.fast.find_anywhere(profile, cluster, task, limits, None);
         match (&found, &right) {
-            // The words are those of when it was first found.
-            (Found::Nothing(old), Found::Nothing(new)) => prop_assert_eq!(old.nodes, new.nodes),
+            // Without a single score the words are those of when it was first found.
+            (Found::Nothing(old), Found::Nothing(new)) if !profile.has_score_plugins() => {
+                prop_assert_eq!(old.nodes, new.nodes);
+            }
             (Found::Node { score, .. }, Found::Node { score: other, .. }) => {
                 prop_assert_eq!(score.to_bits(), other.to_bits());
                 prop_assert_eq!(&found, &right);
