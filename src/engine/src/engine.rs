@@ -14,8 +14,6 @@ use crate::explain;
 use crate::input::{Input, Outcome};
 use crate::parked::Parked;
 
-/// How often each book is recounted: all of them in this many cycles.
-const AUDIT_SLICES: u64 = 64;
 /// First pause after a refused bind, doubled with each further one; kube-scheduler's `podInitialBackoffSeconds`.
 const FIRST_BACKOFF_MS: i64 = 1_000;
 /// Longest pause; kube-scheduler's `podMaxBackoffSeconds`.
@@ -359,7 +357,7 @@ impl Engine {
         self.last_cycle = Some(self.cluster.now());
         let span = tracing::debug_span!("session", number = self.cycles);
         let _entered = span.enter();
-        let healed = self.cluster.audit_slice(self.cycles, AUDIT_SLICES);
+        let healed = self.cluster.audit_slice(self.cycles);
         for discrepancy in &healed {
             error!("a book was off and has been healed: {discrepancy}");
         }
@@ -419,9 +417,7 @@ impl Engine {
                 self.panics += 1;
                 error!("a session panicked; it is dropped, and the books are recounted");
                 self.cluster.abandon_session();
-                for turn in 0..AUDIT_SLICES {
-                    self.discrepancies += self.cluster.audit_slice(turn, AUDIT_SLICES).len() as u64;
-                }
+                self.discrepancies += self.cluster.audit().len() as u64;
                 self.configuration = Configuration::rebuild(&self.configuration, &self.registry);
                 self.searcher = self.options.searcher();
                 None
