@@ -89,7 +89,8 @@ impl NodePlugin for InterPodAffinity {
         // Who was promised room on this very node counts whether or not promises reach further.
         let with_promised =
             |term: &PodTerm| labels.get(&term.topology_key).is_some() && here().any(|o| meets(cluster, term, o));
-        if counted.is_crowded(at, when) || away_from.iter().any(with_promised) {
+        let some_promised = !cluster.node(node).books().pipelined.is_zero();
+        if counted.is_crowded(at, when) || (some_promised && away_from.iter().any(with_promised)) {
             return Verdict::Unschedulable(Why::Says(ANTI_AFFINITY));
         }
         let repelled_by_promised = || {
@@ -98,7 +99,7 @@ impl NodePlugin for InterPodAffinity {
                 terms.into_iter().any(|term| labels.get(&term.topology_key).is_some() && meets(cluster, term, spec))
             })
         };
-        if counted.is_repelled(at, when) || repelled_by_promised() {
+        if counted.is_repelled(at, when) || (some_promised && repelled_by_promised()) {
             return Verdict::Unschedulable(Why::Says(EXISTING_ANTI_AFFINITY));
         }
         Verdict::Fits

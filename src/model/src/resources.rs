@@ -272,6 +272,7 @@ impl Resources {
     }
 
     /// Whether every dimension is zero.
+    #[inline]
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|amount| *amount == 0)
     }

@@ -165,6 +165,7 @@ impl ClusterState {
     }
 
     /// The node.
+    #[inline]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id]
     }
@@ -180,6 +181,7 @@ impl ClusterState {
     }
 
     /// The place of a node in [`Self::nodes`].
+    #[inline]
     pub fn node_rank(&self, id: NodeId) -> u32 {
         self.node_rank[id]
     }
@@ -190,6 +192,7 @@ impl ClusterState {
     }
 
     /// The task.
+    #[inline]
     pub fn task(&self, id: TaskId) -> &Task {
         &self.tasks[id]
     }
@@ -220,6 +223,7 @@ impl ClusterState {
     }
 
     /// The shape of a task.
+    #[inline]
     pub fn shape_of(&self, task: TaskId) -> &Shape {
         self.shapes.get(self.tasks[task].shape)
     }

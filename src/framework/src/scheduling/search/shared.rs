@@ -11,7 +11,9 @@ use crate::scheduling::verdict::Verdict;
 /// Answers to all shapes of one signature, by place in tie order.
 pub(super) struct Shared {
     pub(super) plan: Plan,
-    /// The first such filter that objects: its place among the filters, its name, and what it says.
+    /// Whether every such filter lets the pod pass.
+    fits: Vec<bool>,
+    /// The first that objects: its place among the filters, its name, and what it says.
     objections: Vec<Option<SpecObjection>>,
     pub(super) columns: Vec<SpecColumn>,
     /// Moves when a column becomes even, or uneven, or another even one.
@@ -57,7 +59,16 @@ impl Shared {
         let scores = |i: &usize| plan.scores(*i) && silent >> *i & 1 == 0 && profile.score_scope(*i) == Scope::Spec;
         let column = |entry: usize| SpecColumn { entry, raw: Vec::new(), even: None };
         let columns = profile.scorers.iter().copied().filter(scores).map(column).collect();
-        Self { plan, objections: Vec::new(), columns, version: 0, users: 0, seen: 0, nodes_version: 0 }
+        Self {
+            plan,
+            fits: Vec::new(),
+            objections: Vec::new(),
+            columns,
+            version: 0,
+            users: 0,
+            seen: 0,
+            nodes_version: 0,
+        }
     }
 
     /// Asks about the nodes that have changed. `None` if a plugin fails.
@@ -74,6 +85,7 @@ impl Shared {
                 }
             }
             None => {
+                self.fits = vec![false; nodes.len()];
                 self.objections = vec![None; nodes.len()];
                 for column in &mut self.columns {
                     column.raw = vec![0.0; nodes.len()];
@@ -95,9 +107,14 @@ impl Shared {
         Some(())
     }
 
+    /// Whether nothing is against any shape of the signature at a place.
+    pub(super) fn fits(&self, place: u32) -> bool {
+        self.fits[place as usize]
+    }
+
     /// The objection to all shapes of the signature at a place.
     pub(super) fn objection(&self, place: u32) -> Option<&SpecObjection> {
-        self.objections[place as usize].as_ref()
+        if self.fits(place) { None } else { self.objections[place as usize].as_ref() }
     }
 
     fn ask(&mut self, query: Query<'_>, place: usize, node: NodeId, state: &CycleState) -> Option<()> {
@@ -116,6 +133,7 @@ impl Shared {
                 }
             }
         }
+        self.fits[place] = self.objections[place].is_none();
         for column in &mut self.columns {
             let raw = profile.entries[column.entry].plugin.score(cluster, task, node, state);
             if raw.is_nan() {

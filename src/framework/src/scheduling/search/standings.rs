@@ -88,6 +88,9 @@ impl Standings {
 
     /// Asks a node, as the plain search does. `None` if a plugin fails.
     pub(super) fn ask(&mut self, basis: Basis<'_>, place: u32) -> Option<()> {
+        if self.at(place) == Standing::Now && self.plainly_fits(basis, place) {
+            return Some(()); // it stands as before, which is the common case
+        }
         let now = match self.examine(basis, place)? {
             Ok(room) => {
                 self.objections.lift(place);
@@ -108,6 +111,16 @@ impl Standings {
             *n = *n + more - less;
         }
         Some(())
+    }
+
+    /// Whether no filter but the room has to be asked, and that is there.
+    fn plainly_fits(&self, basis: Basis<'_>, place: u32) -> bool {
+        self.filters.is_empty()
+            && !self.shares_device
+            && basis.query.limits.may_start
+            && basis.nodes.is_plain(place)
+            && basis.shared.fits(place)
+            && basis.nodes.fits(place, &self.asked)
     }
 
     /// When a node has room, or the plugin that is against it and what it says: the same steps as in the plain search.
