@@ -236,7 +236,8 @@ fn percent_free(requested: i64, capacity: i64) -> i64 {
     if requested > capacity { 0 } else { percent(capacity - requested, capacity) }
 }
 
-fn percent(part: i64, whole: i64) -> i64 {
+/// A part of a whole that is not 0, in percent, rounded down.
+pub(super) fn percent(part: i64, whole: i64) -> i64 {
     match part.checked_mul(100) {
         Some(hundredfold) => quotient(hundredfold, whole),
         None => i64::try_from(i128::from(part) * 100 / i128::from(whole)).unwrap_or(i64::MAX),
@@ -255,7 +256,7 @@ fn quotient(part: i64, whole: i64) -> i64 {
 }
 
 /// The broken line through `shape`, its scores times ten, flat outside.
-fn interpolate(shape: &[(i64, i64)], utilisation: i64) -> i64 {
+pub(super) fn interpolate(shape: &[(i64, i64)], utilisation: i64) -> i64 {
     let Some(&(last_at, last)) = shape.last() else { return 0 };
     let mut before = shape[0];
     if utilisation <= before.0 {

@@ -8,7 +8,7 @@ use super::classes::{Buffers, Plan};
 use super::shared::Shared;
 use super::standings::{Standing, Standings};
 use super::totals::{Basis, Totals};
-use super::wide::Columns;
+use super::wide::{Ask, Columns};
 use super::{Found, NodeColumns, Query};
 use crate::scheduling::cycle_state::CycleState;
 use crate::scheduling::verdict::Refusals;
@@ -126,7 +126,8 @@ impl Class {
         match &self.scores {
             Scores::Totals(totals) => totals.best(&self.standings, nodes),
             Scores::Columns(columns) => {
-                columns.best(query, self.plan, &self.standings, (nodes, shared), self.silent, state, buffers)
+                let ask = Ask { query, plan: self.plan, nodes, shared };
+                columns.best(ask, &self.standings, self.silent, state, buffers)
             }
         }
     }

@@ -6,9 +6,10 @@
 use krafla_model::NodeId;
 
 use super::classes::{Buffers, Plan};
+use super::shared::Shared;
 use super::standings::{Standing, Standings};
 use super::totals::{Basis, score_nodes};
-use super::{Found, Query};
+use super::{Found, NodeColumns, Query};
 use crate::scheduling::cycle_state::CycleState;
 use crate::scheduling::plugin::PreScore;
 use crate::scheduling::verdict::Verdict;
@@ -59,19 +60,17 @@ impl Columns {
         Some(())
     }
 
-    /// The best node; `None` if none fits, or a plugin fails.
+    /// The best node; `None` if none fits, or a plugin fails. `silent`: plugins without a say about the score.
     pub(super) fn best(
         &self,
-        query: Query<'_>,
-        plan: Plan,
+        ask: Ask<'_>,
         standings: &Standings,
-        basis: (&super::NodeColumns, &super::shared::Shared),
         silent: u64,
         state: &mut CycleState,
         buffers: &mut Buffers,
     ) -> Option<Found> {
+        let Ask { query, plan, nodes, shared } = ask;
         let Query { profile, cluster, task, .. } = query;
-        let (nodes, shared) = basis;
         let standing = standings.best();
         let room = standing.room();
         let Buffers { at, ids, totals, scores, .. } = buffers;
@@ -128,6 +127,15 @@ impl Columns {
         let is_sound = totals.iter().all(|total| total.is_finite());
         is_sound.then(|| Found::Node { node: ids[best], room, score: totals[best] })
     }
+}
+
+/// Who is asked, about what.
+#[derive(Clone, Copy)]
+pub(super) struct Ask<'a> {
+    pub(super) query: Query<'a>,
+    pub(super) plan: Plan,
+    pub(super) nodes: &'a NodeColumns,
+    pub(super) shared: &'a Shared,
 }
 
 /// Whether the filters that look further let a node pass. `None` if one fails.
