@@ -275,7 +275,7 @@ pub(super) fn interpolate(shape: &[(i64, i64)], utilisation: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest::{prop_assert_eq, prop_oneof, proptest};
 
     use super::*;
 

@@ -89,7 +89,8 @@ impl InterPodAffinity {
         for &other in &node.books().tasks {
             let (status, shape) = (cluster.task(other).status(), cluster.task(other).shape);
             let holds = status.holds_node();
-            if !holds && !(self.promises_reach_domains && status == TaskStatus::Pipelined) {
+            let is_promised = status == TaskStatus::Pipelined && self.promises_reach_domains;
+            if !holds && !is_promised {
                 continue;
             }
             let said = said.entry(shape).or_insert_with(|| Said::of(cluster, spec, &cluster.shape(shape).spec));

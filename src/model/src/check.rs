@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_turns_go_round_every_slot_once() {
-        for slots in [0, 1, 63, 64, 65, 1_000, 100_000] {
+        for slots in [0_usize, 1, 63, 64, 65, 1_000, 100_000] {
             let turns = slots.div_ceil(AUDITED.max(slots / 1024)).max(1) as u64;
             let all: Vec<usize> = (0..turns).flat_map(|turn| slice(turn, slots)).collect();
             assert_eq!(all.len(), slots, "once");

@@ -91,7 +91,7 @@ fn submit(i: usize, job: &Job, one_by_one: bool) -> Vec<Input> {
         name: name.as_str().into(),
         namespace: "default".into(),
         queue: ["a", "b"][job.queue].into(),
-        min_member: job.min.min(u32::try_from(job.replicas).unwrap()),
+        min_member: job.min.min(u32::try_from(job.replicas).expect("a few")),
         priority_class: if job.high { "high".into() } else { "".into() },
         ..PodGroupSpec::default()
     };
@@ -152,7 +152,7 @@ fn play(case: &Case) -> Result<(), TestCaseError> {
             let uid = running.remove(*i % running.len());
             inputs.extend(told(&fast, &uid, |pod| pod.phase = PodPhase::Succeeded));
         }
-        let now = Time(i64::try_from(step).unwrap() * 2_000);
+        let now = Time(i64::try_from(step).expect("a few") * 2_000);
         let done = fast.step(now, inputs.clone());
         let right = plain.step(now, inputs);
         prop_assert_eq!(&done.effects, &right.effects, "step {}", step);

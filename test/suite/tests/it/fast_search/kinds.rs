@@ -118,7 +118,7 @@ pub(super) fn node(i: usize, kind: &NodeKind) -> Event {
         .with("pods", 12)
         .with("nvidia.com/gpu", kind.gpus * 1_000);
     if kind.devices {
-        spec.gpu_devices = u8::try_from(kind.gpus).unwrap();
+        spec.gpu_devices = u8::try_from(kind.gpus).expect("a few");
     }
     spec.labels.set(HOSTNAME.into(), spec.name.clone());
     if let Some(zone) = kind.zone {

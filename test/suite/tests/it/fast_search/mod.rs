@@ -157,7 +157,7 @@ fn tasks_that(cluster: &ClusterState, are: impl Fn(TaskStatus) -> bool) -> Vec<T
 fn settle(cluster: &mut ClusterState, start: krafla_model::journal::Savepoint) {
     cluster.keep_since(start);
     for task in tasks_that(cluster, |status| status == TaskStatus::Allocated) {
-        cluster.begin_bind(task).unwrap();
+        cluster.begin_bind(task).expect("it has its node");
         cluster.bind_done(task);
     }
     for task in cluster.reserved().collect::<Vec<_>>() {
@@ -311,7 +311,7 @@ fn what_is_kept_is_used_where_plugins_allow_it() {
                 pods: vec![PodKind { says, ..pod.clone() }],
                 steps: vec![Step::Place(0, 1); 6],
             };
-            let kept = play(&case).unwrap();
+            let kept = play(&case).expect("both searches agree");
             assert!(kept >= 40, "{kept} of 48, configuration {configuration}, {says:?}");
         }
     }
