@@ -39,11 +39,16 @@ struct Row {
 
 const NODES: u32 = 5_000;
 
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 12] = [
     row("equal-pods", Conf::Tiers, 10_000, 1, plain),
     row("equal-pods", Conf::Profile, 10_000, 1, plain),
     row("thousand-shapes", Conf::Tiers, 10_000, 1_000, plain),
     row("thousand-shapes", Conf::Profile, 10_000, 1_000, plain),
+    row("labels-of-their-own", Conf::Tiers, 10_000, 10_000, |k| {
+        let mut shape = plain(0);
+        shape.labels.set("job-name".into(), format!("job-{k}").into());
+        shape
+    }),
     row("preferred-node-affinity", Conf::Profile, 10_000, 1, |k| PodShape {
         preferred_affinity: vec![(10, in_zone("zone-1"))],
         ..plain(k)

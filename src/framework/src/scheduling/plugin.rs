@@ -20,9 +20,10 @@ use crate::scheduling::waiting::WaitingPods;
 pub enum Scope {
     /// Nothing: it has no say.
     Nothing,
-    /// The pod's shape without its requests and its role, and the node without what is on it.
+    /// What the pod says of nodes (selector, affinity, tolerations, images, features, annotations, whether it may run on
+    /// revocable ones), and the node without what is on it.
     Spec,
-    /// The pod's shape, and the node with what is on it.
+    /// That, the pod's requests and ports, and what is on the node. Not its labels: pods that differ in those share answers.
     Node,
     /// The pod's shape, and what is in the node's topology domain.
     Domain,

@@ -1,8 +1,6 @@
-//! A class: what every node said to one shape, kept, and asked again where a node has changed.
+//! A class: what every node said to pods of one signature, kept, and asked again where a node has changed.
 
-use std::sync::Arc;
-
-use krafla_model::{ClusterState, NodeId, PodShape};
+use krafla_model::{ClusterState, NodeId};
 
 use super::classes::{Buffers, Plan};
 use super::shared::Shared;
@@ -15,7 +13,6 @@ use crate::scheduling::verdict::Refusals;
 
 /// See the module.
 pub(super) struct Class {
-    shape: Arc<PodShape>,
     plan: Plan,
     nodes_version: u64,
     /// The state's version at the last refresh; 0 before the first.
@@ -43,7 +40,6 @@ impl Class {
     pub(super) fn new(query: Query<'_>, plan: Plan, silent: u64, shared: u32) -> Self {
         let scorers = query.profile.scorers.iter().copied();
         Self {
-            shape: Arc::clone(&query.cluster.shape_of(query.task).spec),
             plan,
             nodes_version: query.cluster.nodes_version(),
             seen: 0,
@@ -60,9 +56,9 @@ impl Class {
         }
     }
 
-    /// Whether it is the class of a shape, the same plugins have a say as before, and the nodes are the same.
-    pub(super) fn is_of(&self, cluster: &ClusterState, shape: &Arc<PodShape>, plan: Plan) -> bool {
-        self.plan == plan && self.nodes_version == cluster.nodes_version() && Arc::ptr_eq(&self.shape, shape)
+    /// Whether the nodes are the same, and what plugins look at beside them.
+    pub(super) fn is_of(&self, cluster: &ClusterState, plan: Plan) -> bool {
+        self.plan == plan && self.nodes_version == cluster.nodes_version()
     }
 
     /// Whether what is kept holds but for nodes that have changed.

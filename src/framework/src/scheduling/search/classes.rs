@@ -1,11 +1,13 @@
 //! The classes in use, and what they share. Memory is bounded: what was not used for longest goes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use krafla_model::{NodeId, PodShape, ShapeId};
+use krafla_model::NodeId;
 
 use super::class::Class;
-use super::shared::Shared;
+use super::shared::{Shared, SharedKey};
+use super::signature::{self, Signature, Signatures};
 use super::standings::Standing;
 use super::totals::Basis;
 use super::{Found, NodeColumns, Query, SearchLimits, Searcher};
@@ -14,6 +16,8 @@ use crate::scheduling::plugin::{PreScore, Scope};
 
 /// Nodes times classes that are kept at most; each is 11 bytes.
 const MOST_ANSWERS: usize = 8 << 20;
+/// Classes that are kept at most, on clusters of however few nodes.
+const MOST_CLASSES: usize = 4_096;
 
 /// Which plugins have a say about a task, as far as that is known before any node is asked, by place in the profile; and
 /// what they look at beside single nodes.
@@ -97,13 +101,17 @@ pub(super) struct Buffers {
     pub(super) scores: Vec<f64>,
 }
 
+/// Which class answers: the signature, how far to look, and who has a say.
+type Key = (Signature, SearchLimits, Plan);
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Classes {
     nodes: NodeColumns,
-    classes: BTreeMap<(ShapeId, SearchLimits), Class>,
+    signatures: Signatures,
+    classes: BTreeMap<Key, Class>,
     shared: BTreeMap<u32, Shared>,
-    by_signature: BTreeMap<(PodShape, Plan, u64), u32>,
+    shared_of: BTreeMap<Arc<SharedKey>, u32>,
     next_shared: u32,
     n_uses: u64,
     /// By place, the refresh in which a node was last seen to have changed.
@@ -136,14 +144,15 @@ impl Classes {
     ) -> Option<Found> {
         let cluster = query.cluster;
         self.nodes.follow(cluster);
-        let key = (cluster.task(query.task).shape, query.limits);
-        let spec = &cluster.shape(key.0).spec;
-        if !self.classes.get(&key).is_some_and(|class| class.is_of(cluster, spec, plan)) {
-            self.forget(key);
-            self.add(query, plan, state)?;
+        let shape = cluster.task(query.task).shape;
+        let signature = self.signatures.of(shape, &cluster.shape(shape).spec);
+        let key = (signature, query.limits, Plan { epoch: 0, ..plan });
+        if !self.classes.get(&key).is_some_and(|class| class.is_of(cluster, plan)) {
+            self.forget(&key);
+            self.add(query, key, plan, state)?;
         }
-        if self.bring_up_to_date(query, key, state).is_none() {
-            self.forget(key);
+        if self.bring_up_to_date(query, &key, state).is_none() {
+            self.forget(&key);
             return None;
         }
         let class = self.classes.get_mut(&key)?;
@@ -155,10 +164,10 @@ impl Classes {
         class.best(query, &self.nodes, self.shared.get(&class.shared)?, state, &mut self.buffers)
     }
 
-    fn bring_up_to_date(&mut self, query: Query<'_>, key: (ShapeId, SearchLimits), state: &CycleState) -> Option<()> {
+    fn bring_up_to_date(&mut self, query: Query<'_>, key: &Key, state: &CycleState) -> Option<()> {
         let cluster = query.cluster;
         let Self { nodes, classes, shared, marks, changed, buffers, n_uses, .. } = self;
-        let class = classes.get_mut(&key)?;
+        let class = classes.get_mut(key)?;
         let shared = shared.get_mut(&class.shared)?;
         *n_uses += 1;
         class.last_used = *n_uses;
@@ -186,8 +195,8 @@ impl Classes {
         Some(())
     }
 
-    fn add(&mut self, query: Query<'_>, plan: Plan, state: &mut CycleState) -> Option<()> {
-        let Query { profile, cluster, task, limits } = query;
+    fn add(&mut self, query: Query<'_>, key: Key, plan: Plan, state: &mut CycleState) -> Option<()> {
+        let Query { profile, cluster, task, .. } = query;
         let mut silent = 0;
         for &i in profile.pre_scorers.iter().filter(|&&i| plan.scores(i)) {
             match profile.entries[i].plugin.pre_score(cluster, task, &[], state) {
@@ -196,32 +205,50 @@ impl Classes {
                 PreScore::Error(_) => return None,
             }
         }
-        let shape = cluster.task(task).shape;
+        self.make_room();
         let of_specs = |i: &usize| profile.score_scope(*i) == Scope::Spec;
         let silent_specs = profile.scorers.iter().filter(|i| of_specs(i)).fold(0, |all, i| all | (silent & (1 << i)));
-        let signature = (Shared::signature(&cluster.shape(shape).spec), plan, silent_specs);
-        let shared = *self.by_signature.entry(signature).or_insert_with(|| {
-            self.next_shared += 1;
-            self.shared.insert(self.next_shared, Shared::new(query, plan, silent_specs));
-            self.next_shared
-        });
-        self.shared.get_mut(&shared)?.users += 1;
-        self.classes.insert((shape, limits), Class::new(query, plan, silent, shared));
-        while self.classes.len() > 1 && self.classes.len() * self.nodes.len() > MOST_ANSWERS {
-            let others = self.classes.iter().filter(|(key, _)| **key != (shape, limits));
-            let oldest = others.min_by_key(|(_, class)| class.last_used).map(|(key, _)| *key)?;
-            self.forget(oldest);
-        }
+        let shared_key = Arc::new((signature::of_specs(&cluster.shape_of(task).spec), plan, silent_specs));
+        let number = match self.shared_of.get(&shared_key) {
+            Some(number) => *number,
+            None => {
+                self.next_shared += 1;
+                self.shared.insert(self.next_shared, Shared::new(query, Arc::clone(&shared_key)));
+                self.shared_of.insert(shared_key, self.next_shared);
+                self.next_shared
+            }
+        };
+        self.shared.get_mut(&number)?.users += 1;
+        self.classes.insert(key, Class::new(query, plan, silent, number));
         Some(())
     }
 
-    fn forget(&mut self, key: (ShapeId, SearchLimits)) {
-        let Some(class) = self.classes.remove(&key) else { return };
+    /// Forgets those that were not used for longest, a quarter at once, if one more would be too many.
+    fn make_room(&mut self) {
+        let most = (MOST_ANSWERS / self.nodes.len().max(1)).clamp(1, MOST_CLASSES);
+        if self.signatures.len() > 4 * MOST_CLASSES {
+            *self = Self { nodes: std::mem::take(&mut self.nodes), n_uses: self.n_uses, ..Self::default() };
+        }
+        if self.classes.len() < most {
+            return;
+        }
+        let mut uses: Vec<u64> = self.classes.values().map(|class| class.last_used).collect();
+        uses.sort_unstable();
+        let newest_gone = uses[(most / 4).min(uses.len() - 1)];
+        let old = self.classes.iter().filter(|(_, class)| class.last_used <= newest_gone);
+        for key in old.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.forget(&key);
+        }
+    }
+
+    fn forget(&mut self, key: &Key) {
+        let Some(class) = self.classes.remove(key) else { return };
         let Some(shared) = self.shared.get_mut(&class.shared) else { return };
         shared.users -= 1;
-        if shared.users == 0 {
-            self.shared.remove(&class.shared);
-            self.by_signature.retain(|_, id| *id != class.shared);
+        if shared.users == 0
+            && let Some(shared) = self.shared.remove(&class.shared)
+        {
+            self.shared_of.remove(&shared.key);
         }
     }
 }

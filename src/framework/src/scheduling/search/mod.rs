@@ -1,7 +1,8 @@
 //! The node search. `plain` asks every plugin about every node, and defines what is right. Everything else here only
 //! leaves out what would be answered as before:
 //!
-//! - With scorers a *class* (`class`) keeps what each node said to a shape, and asks again those that have changed.
+//! - With scorers a *class* (`class`) keeps what each node said to a pod's *signature*, what single nodes may be asked
+//!   about it, and asks again those that have changed.
 //! - Without scorers the next task of a shape begins where the last one was placed; and where every filter that has
 //!   something to say looks at single nodes, a shape that found no node finds none again until some node has more room.
 
@@ -12,6 +13,7 @@ mod objections;
 mod plain;
 mod room;
 mod shared;
+mod signature;
 mod standings;
 mod totals;
 mod wide;

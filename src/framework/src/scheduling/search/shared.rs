@@ -1,5 +1,7 @@
 //! What shapes share that differ in their requests only: answers that read neither those nor what is on a node.
 
+use std::sync::Arc;
+
 use krafla_model::{NodeId, PodShape};
 
 use super::classes::Plan;
@@ -8,9 +10,12 @@ use crate::scheduling::cycle_state::CycleState;
 use crate::scheduling::plugin::Scope;
 use crate::scheduling::verdict::Verdict;
 
-/// Answers to all shapes of one signature, by place in tie order.
+/// What the answers depend on: the part of the shape, who has a say, and who of these has nothing to say about the score.
+pub(super) type SharedKey = (PodShape, Plan, u64);
+
+/// Answers to all such shapes, by place in tie order.
 pub(super) struct Shared {
-    pub(super) plan: Plan,
+    pub(super) key: Arc<SharedKey>,
     /// Whether every such filter lets the pod pass.
     fits: Vec<bool>,
     /// The first that objects: its place among the filters, its name, and what it says.
@@ -43,32 +48,13 @@ pub(super) struct SpecColumn {
 }
 
 impl Shared {
-    /// The signature: a shape without what it asks of resources.
-    pub(super) fn signature(shape: &PodShape) -> PodShape {
-        let mut rest = shape.clone();
-        rest.request = Default::default();
-        rest.scored_request = None;
-        rest.gpu_share_milli = 0;
-        rest.role = Default::default();
-        rest
-    }
-
-    /// Nothing is known yet. `silent`: plugins without a say about the score.
-    pub(super) fn new(query: Query<'_>, plan: Plan, silent: u64) -> Self {
-        let profile = query.profile;
+    /// Nothing is known yet.
+    pub(super) fn new(query: Query<'_>, key: Arc<SharedKey>) -> Self {
+        let (profile, (_, plan, silent)) = (query.profile, &*key);
         let scores = |i: &usize| plan.scores(*i) && silent >> *i & 1 == 0 && profile.score_scope(*i) == Scope::Spec;
         let column = |entry: usize| SpecColumn { entry, raw: Vec::new(), even: None };
         let columns = profile.scorers.iter().copied().filter(scores).map(column).collect();
-        Self {
-            plan,
-            fits: Vec::new(),
-            objections: Vec::new(),
-            columns,
-            version: 0,
-            users: 0,
-            seen: 0,
-            nodes_version: 0,
-        }
+        Self { key, fits: Vec::new(), objections: Vec::new(), columns, version: 0, users: 0, seen: 0, nodes_version: 0 }
     }
 
     /// Asks about the nodes that have changed. `None` if a plugin fails.
@@ -107,12 +93,12 @@ impl Shared {
         Some(())
     }
 
-    /// Whether nothing is against any shape of the signature at a place.
+    /// Whether nothing is against any such shape at a place.
     pub(super) fn fits(&self, place: u32) -> bool {
         self.fits[place as usize]
     }
 
-    /// The objection to all shapes of the signature at a place.
+    /// The objection to all such shapes at a place.
     pub(super) fn objection(&self, place: u32) -> Option<&SpecObjection> {
         if self.fits(place) { None } else { self.objections[place as usize].as_ref() }
     }
@@ -121,7 +107,7 @@ impl Shared {
         let Query { profile, cluster, task, .. } = query;
         self.objections[place] = None;
         let filters = profile.filters.iter().copied().enumerate();
-        for (position, i) in filters.filter(|&(_, i)| self.plan.filters(i) && profile.filter_scope(i) == Scope::Spec) {
+        for (position, i) in filters.filter(|&(_, i)| self.key.1.filters(i) && profile.filter_scope(i) == Scope::Spec) {
             let plugin = &profile.entries[i].plugin;
             let verdict = plugin.filter(cluster, task, node, Room::Now, state);
             match verdict {

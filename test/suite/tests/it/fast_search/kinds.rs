@@ -123,6 +123,7 @@ pub(super) fn node(i: usize, kind: &NodeKind) -> Event {
     spec.labels.set(HOSTNAME.into(), spec.name.clone());
     if let Some(zone) = kind.zone {
         spec.labels.set("zone".into(), ZONES[zone].into());
+        spec.labels.set("volcano.sh/nodegroup-name".into(), ZONES[zone].into());
     }
     if kind.ssd {
         spec.labels.set("disk".into(), "ssd".into());

@@ -13,8 +13,9 @@ use krafla_framework::conf::policy::{Policy, ProfilePolicy};
 use krafla_framework::{Found, PluginSet, Room, SearchLimits, Searcher};
 use krafla_model::check::discrepancies;
 use krafla_model::pod_affinity::{NamespaceSpec, Workload, WorkloadSpec};
+use krafla_model::queue::NodeGroupAffinity;
 use krafla_model::{
-    ClusterState, Event, NodeId, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, TaskId, TaskStatus,
+    Amounts, ClusterState, Event, NodeId, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, TaskId, TaskStatus,
 };
 use krafla_test_suite::registry;
 use proptest::prelude::*;
@@ -22,7 +23,7 @@ use proptest::prelude::*;
 use kinds::{APPS, NodeKind, PodKind, is_app, node, node_kind, pod, pod_kind, shape};
 
 /// Configurations for sessions; the last ones are profiles for pods one by one.
-const TIERS: [&str; 7] = [
+const TIERS: [&str; 8] = [
     "[{name: predicates}, {name: nodeorder}, {name: binpack}]",
     "[{name: gang}, {name: predicates}]",
     "[{name: predicates}, {name: nodeorder, arguments: {mostrequested.weight: 3, leastrequested.weight: 0, tainttoleration.weight: 7}}]",
@@ -31,6 +32,7 @@ const TIERS: [&str; 7] = [
     "[{name: predicates, arguments: {predicate.PodAffinityEnable: false}}, {name: tdm}, {name: nodeorder, arguments: \
         {podaffinity.weight: 0, podtopologyspread.weight: 0}}]",
     "[{name: binpack}]",
+    "[{name: nodegroup, arguments: {strict: false}}, {name: predicates}, {name: nodeorder}]",
     "[{name: predicates}, {name: nodeorder, arguments: {nodeaffinity.weight: 9, imagelocality.weight: 4, \
         balancedresource.weight: 0}}, {name: tdm}]",
 ];
@@ -187,7 +189,13 @@ fn play(case: &Case) -> Result<u64, TestCaseError> {
     for (i, kind) in kinds().enumerate() {
         cluster.apply(node(i, kind));
     }
-    cluster.apply(Event::Queue(QueueSpec { name: "default".into(), ..QueueSpec::default() }));
+    let mut queue = QueueSpec { name: "default".into(), ..QueueSpec::default() };
+    if TIERS.get(case.configuration).is_some_and(|tier| tier.contains("nodegroup")) {
+        let (required, preferred) = (vec!["a".into()], vec!["b".into()]);
+        queue.node_groups = Some(NodeGroupAffinity { required, preferred, ..NodeGroupAffinity::default() });
+        queue.node_group_limits = vec![("a".into(), Amounts::default().with("cpu", 3_000))];
+    }
+    cluster.apply(Event::Queue(queue));
     let group =
         PodGroupSpec { uid: "g".into(), name: "g".into(), namespace: "default".into(), ..PodGroupSpec::default() };
     cluster.apply(Event::PodGroup(group));
@@ -302,7 +310,7 @@ fn what_is_kept_is_used_where_plugins_allow_it() {
     let spreads = Says::Spreads { must_hold: true, over_zones: true, skew: 2 };
     let near = Says::WantsNear { required: true, whom: 0 };
     let away = Says::WantsAway { required: false, whom: 0, in_zone: true };
-    for configuration in [0, 2, 3, 4, 5, 6, CONFIGURATIONS - 1] {
+    for configuration in [0, 2, 3, 4, 5, 7, CONFIGURATIONS - 1] {
         for says in [Says::Nothing, Says::PrefersSsd, spreads, near, away] {
             let case = Case {
                 configuration,
