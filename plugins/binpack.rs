@@ -5,12 +5,14 @@
 //! but its weight still divides.
 
 use krafla_framework::conf::catalogue::ArgumentKind::{Integer, Text};
+use krafla_framework::search::ResourceColumn;
 use krafla_framework::session_plugin::SessionPlugin;
 use krafla_framework::{
-    ArgumentInfo, CycleState, NodePlugin, PluginEntry, PluginInfo, Point, ProfileEntry, Scope, Value,
+    ArgumentInfo, CycleState, NodeColumns, NodePlugin, PluginEntry, PluginInfo, Point, ProfileEntry, Scope, Value,
 };
 use krafla_model::resources::ratio;
-use krafla_model::{ClusterState, Name, NodeId, TaskId};
+use krafla_model::{ClusterState, Name, NodeId, ResourceId, Resources, TaskId};
+use smallvec::SmallVec;
 
 use crate::node::WEIGHT;
 
@@ -89,29 +91,65 @@ impl NodePlugin for Fullness {
         Some(Scope::Node)
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "weights of at most a million")]
     fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> f64 {
-        let request = &cluster.shape_of(task).request;
         let node = cluster.node(node);
-        let (mut sum, mut weights) = (0.0, 0);
-        for (name, weight) in &self.resources {
-            let Some(id) = cluster.names().find(name) else { continue };
-            let asked = request.get(id);
-            if asked == 0 {
-                continue;
-            }
-            weights += weight;
-            let (used, allocatable) = (node.books().used.get(id), node.allocatable.get(id));
-            if allocatable == 0 || *weight == 0 {
-                continue;
-            }
-            if used + asked > allocatable {
-                return 0.0;
-            }
-            sum += ratio(used + asked, allocatable).into_inner() * *weight as f64;
-        }
-        if weights == 0 { 0.0 } else { sum / weights as f64 * 100.0 }
+        let listed = self.listed(cluster, &cluster.shape_of(task).request);
+        fullness(listed.iter().map(|one| (one, node.allocatable.get(one.id), node.books().used.get(one.id))))
     }
+
+    fn score_nodes(
+        &self,
+        cluster: &ClusterState,
+        task: TaskId,
+        nodes: &NodeColumns,
+        places: &[u32],
+        _: &CycleState,
+        scores: &mut Vec<f64>,
+    ) {
+        let listed = self.listed(cluster, &cluster.shape_of(task).request);
+        let columns: SmallVec<[(&Listed, &ResourceColumn); 4]> =
+            listed.iter().filter_map(|one| Some((one, nodes.resource(one.id)?))).collect();
+        scores.extend(places.iter().map(|&place| {
+            let at = place as usize;
+            fullness(columns.iter().map(|(one, column)| (*one, column.allocatable[at], column.used[at])))
+        }));
+    }
+}
+
+/// A resource that is looked at.
+struct Listed {
+    id: ResourceId,
+    weight: i64,
+    asked: i64,
+}
+
+impl Fullness {
+    /// The resources that a request asks for.
+    fn listed(&self, cluster: &ClusterState, request: &Resources) -> SmallVec<[Listed; 4]> {
+        let listed = self.resources.iter().filter_map(|(name, weight)| {
+            let id = cluster.names().find(name)?;
+            let asked = request.get(id);
+            (asked != 0).then_some(Listed { id, weight: *weight, asked })
+        });
+        listed.collect()
+    }
+}
+
+/// The score from each resource with its capacity and what is used of it.
+#[allow(clippy::cast_precision_loss, reason = "weights of at most a million")]
+fn fullness<'l>(resources: impl Iterator<Item = (&'l Listed, i64, i64)>) -> f64 {
+    let (mut sum, mut weights) = (0.0, 0);
+    for (one, allocatable, used) in resources {
+        weights += one.weight;
+        if allocatable == 0 || one.weight == 0 {
+            continue;
+        }
+        if used + one.asked > allocatable {
+            return 0.0;
+        }
+        sum += ratio(used + one.asked, allocatable).into_inner() * one.weight as f64;
+    }
+    if weights == 0 { 0.0 } else { sum / weights as f64 * 100.0 }
 }
 
 #[cfg(test)]

@@ -296,7 +296,7 @@ impl NodePlugin for RevocableNodes {
 
     /// The answer depends on the time, which is the cluster's and not the node's.
     fn filter_scope(&self) -> Option<Scope> {
-        Some(if self.0.windows.is_empty() { Scope::Node } else { Scope::Cluster })
+        Some(if self.0.windows.is_empty() { Scope::Spec } else { Scope::Cluster })
     }
 
     fn score_scope(&self) -> Option<Scope> {

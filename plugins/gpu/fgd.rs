@@ -75,13 +75,15 @@ pub struct Gradient {
     usual: UsualPods,
     /// Pods, shapes and nodes when the usual pods were counted.
     counted: (usize, usize, usize),
+    /// How often the usual pods have become others.
+    changes: u64,
 }
 
 impl Gradient {
     /// With this part of best fit, 0 to 100 percent.
     #[allow(clippy::cast_precision_loss, reason = "0 to 100")]
     pub fn new(best_fit_percent: i64) -> Self {
-        Self { best_fit: best_fit_percent as f64 / 100.0, usual: UsualPods::default(), counted: (0, 0, 0) }
+        Self { best_fit: best_fit_percent as f64 / 100.0, usual: UsualPods::default(), counted: (0, 0, 0), changes: 0 }
     }
 
     /// From its `args`: `bestFitPercent`.
@@ -125,16 +127,19 @@ impl NodePlugin for Gradient {
     }
 
     /// The usual pods are counted anew when there are other nodes, or a twentieth more or fewer pods or shapes.
-    fn open(&mut self, cluster: &ClusterState) -> bool {
+    fn open(&mut self, cluster: &ClusterState) {
         let now = (cluster.n_tasks(), cluster.n_shapes(), cluster.nodes().len());
         let near = |one: usize, other: usize| one.abs_diff(other) * 20 <= other;
         if near(now.0, self.counted.0) && near(now.1, self.counted.1) && now.2 == self.counted.2 {
-            return false;
+            return;
         }
         let usual = UsualPods::of(cluster);
-        let changed = usual != self.usual;
+        self.changes += u64::from(usual != self.usual);
         (self.usual, self.counted) = (usual, now);
-        changed
+    }
+
+    fn epoch(&self, _: &ClusterState) -> u64 {
+        self.changes
     }
 
     /// 0 to 100: in the middle where nothing changes, and a hundredth of the range is 0.16 devices.
@@ -175,10 +180,11 @@ mod tests {
     #[test]
     fn usual_pods_are_counted_anew_when_there_are_many_others() {
         let with = |pods| Scene::new().node("n", "64c8g").job("p", |job| job.pending(pods, "1c1g")).build();
-        let mut plugin = Gradient::new(3);
-        assert!(plugin.open(&with(100)), "the first time");
-        assert!(!plugin.open(&with(104)));
         let others = Scene::new().node("n", "64c8g").job("p", |job| job.pending(200, "1c2g")).build();
-        assert!(plugin.open(&others));
+        let mut plugin = Gradient::new(3);
+        for (cluster, epoch) in [(&with(100), 1), (&with(104), 1), (&others, 2)] {
+            plugin.open(cluster);
+            assert_eq!(plugin.epoch(cluster), epoch);
+        }
     }
 }

@@ -5,9 +5,10 @@
 
 use krafla_framework::conf::plugin_args::read;
 use krafla_framework::registry::ArgumentProblem;
-use krafla_framework::{CycleState, NodePlugin, PreScore, Scope, Value};
+use krafla_framework::search::ResourceColumn;
+use krafla_framework::{CycleState, NodeColumns, NodePlugin, PreScore, Scope, Value};
 use krafla_model::resources::ratio;
-use krafla_model::{ClusterState, Name, Node, NodeId, Resources, TaskId};
+use krafla_model::{ClusterState, Name, NodeId, ResourceId, Resources, TaskId};
 use smallvec::SmallVec;
 
 /// See the module.
@@ -29,23 +30,26 @@ impl NodeResourcesBalancedAllocation {
         })
     }
 
-    fn evenness(&self, cluster: &ClusterState, node: &Node, request: &Resources, with_pod: bool) -> i64 {
-        let fractions: SmallVec<[f64; 4]> = self
-            .resources
-            .iter()
-            .filter_map(|name| cluster.names().find(name))
-            .filter(|id| node.allocatable.get(*id) > 0)
-            // What the pod does not ask for is left out, unless it is CPU or memory.
-            .filter(|id| {
-                matches!(*id, krafla_model::ResourceId::CPU | krafla_model::ResourceId::MEMORY) || request.get(*id) > 0
-            })
-            .map(|id| {
-                let used = node.books().used.get(id) + if with_pod { request.get(id) } else { 0 };
-                ratio(used, node.allocatable.get(id)).into_inner().min(1.0)
-            })
-            .collect();
-        percent_even(&fractions)
+    /// The resources that are looked at for a shape, with what it asks of each: CPU and memory, and what else it asks for.
+    fn listed(&self, cluster: &ClusterState, request: &Resources) -> SmallVec<[(ResourceId, i64); 4]> {
+        let listed = self.resources.iter().filter_map(|name| {
+            let id = cluster.names().find(name)?;
+            let asked = request.get(id);
+            (matches!(id, ResourceId::CPU | ResourceId::MEMORY) || asked > 0).then_some((id, asked))
+        });
+        listed.collect()
     }
+}
+
+/// The score from what is asked of each resource, its capacity, and what is used of it.
+#[allow(clippy::cast_precision_loss, reason = "0 to 100")]
+fn gain(resources: impl Iterator<Item = (i64, i64, i64)>) -> f64 {
+    let (mut with, mut without): (SmallVec<[f64; 4]>, SmallVec<[f64; 4]>) = Default::default();
+    for (asked, capacity, used) in resources.filter(|(_, capacity, _)| *capacity > 0) {
+        with.push(ratio(used + asked, capacity).into_inner().min(1.0));
+        without.push(ratio(used, capacity).into_inner().min(1.0));
+    }
+    (50 + (50 + percent_even(&with) - percent_even(&without)) / 2) as f64
 }
 
 impl NodePlugin for NodeResourcesBalancedAllocation {
@@ -63,14 +67,51 @@ impl NodePlugin for NodeResourcesBalancedAllocation {
         PreScore::when(listed.into_iter().any(|id| request.get(id) > 0))
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "0 to 100")]
     fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> f64 {
-        let request = &cluster.shape_of(task).request;
         let node = cluster.node(node);
-        let with = self.evenness(cluster, node, request, true);
-        let without = self.evenness(cluster, node, request, false);
-        (50 + (50 + with - without) / 2) as f64
+        let listed = self.listed(cluster, &cluster.shape_of(task).request);
+        gain(listed.iter().map(|&(id, asked)| (asked, node.allocatable.get(id), node.books().used.get(id))))
     }
+
+    fn score_nodes(
+        &self,
+        cluster: &ClusterState,
+        task: TaskId,
+        nodes: &NodeColumns,
+        places: &[u32],
+        _: &CycleState,
+        scores: &mut Vec<f64>,
+    ) {
+        let listed = self.listed(cluster, &cluster.shape_of(task).request);
+        let columns: SmallVec<[(i64, &ResourceColumn); 4]> =
+            listed.iter().filter_map(|&(id, asked)| Some((asked, nodes.resource(id)?))).collect();
+        let one =
+            |&(asked, column): &(i64, &ResourceColumn), at: usize| (asked, column.allocatable[at], column.used[at]);
+        match columns.as_slice() {
+            [a, b] => scores.extend(places.iter().map(|&place| {
+                let (a, b) = (one(a, place as usize), one(b, place as usize));
+                if a.1 > 0 && b.1 > 0 { gain_of_two(a, b) } else { gain([a, b].into_iter()) }
+            })),
+            all => {
+                scores.extend(places.iter().map(|&place| gain(all.iter().map(|column| one(column, place as usize)))))
+            }
+        }
+    }
+}
+
+/// The same of two resources that the node has, which is the common case.
+#[allow(clippy::cast_precision_loss, reason = "0 to 100")]
+fn gain_of_two(a: (i64, i64, i64), b: (i64, i64, i64)) -> f64 {
+    let fraction = |used: i64, capacity: i64| ratio(used, capacity).into_inner().min(1.0);
+    let with = percent_of_two(fraction(a.2 + a.0, a.1), fraction(b.2 + b.0, b.1));
+    let without = percent_of_two(fraction(a.2, a.1), fraction(b.2, b.1));
+    (50 + (50 + with - without) / 2) as f64
+}
+
+/// 100 times (1 - standard deviation), cut.
+#[allow(clippy::cast_possible_truncation, reason = "0 to 100")]
+fn percent_of_two(a: f64, b: f64) -> i64 {
+    ((1.0 - (a - b).abs() / 2.0) * 100.0) as i64
 }
 
 /// 100 times (1 - standard deviation), cut.
@@ -78,7 +119,7 @@ impl NodePlugin for NodeResourcesBalancedAllocation {
 fn percent_even(fractions: &[f64]) -> i64 {
     let deviation = match fractions {
         [] | [_] => 0.0,
-        [a, b] => (a - b).abs() / 2.0,
+        [a, b] => return percent_of_two(*a, *b),
         more => {
             let n = more.len() as f64;
             let mean = more.iter().sum::<f64>() / n;

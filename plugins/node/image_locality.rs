@@ -17,14 +17,21 @@ impl NodePlugin for ImageLocality {
         "ImageLocality"
     }
 
-    /// The spread of an image is over the whole cluster.
     fn score_scope(&self) -> Option<Scope> {
-        Some(Scope::Cluster)
+        Some(Scope::Spec)
+    }
+
+    fn score_scope_for(&self, cluster: &ClusterState, task: TaskId) -> Scope {
+        if lies_somewhere(cluster, task) { Scope::Spec } else { Scope::Nothing }
+    }
+
+    /// The spread of an image is over the whole cluster.
+    fn epoch(&self, cluster: &ClusterState) -> u64 {
+        cluster.specs_version()
     }
 
     fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], _: &mut CycleState) -> PreScore {
-        // A pod whose images lie nowhere scores 0 everywhere.
-        PreScore::when(cluster.shape_of(task).spec.images.iter().any(|image| cluster.nodes_with_image(image) > 0))
+        PreScore::when(lies_somewhere(cluster, task))
     }
 
     #[allow(clippy::cast_precision_loss, reason = "0 to 100")]
@@ -41,6 +48,11 @@ impl NodePlugin for ImageLocality {
             .sum();
         locality(sum, i64::try_from(images.len()).unwrap_or(i64::MAX)) as f64
     }
+}
+
+/// Whether any node has an image of the pod; else it scores 0 everywhere.
+fn lies_somewhere(cluster: &ClusterState, task: TaskId) -> bool {
+    cluster.shape_of(task).spec.images.iter().any(|image| cluster.nodes_with_image(image) > 0)
 }
 
 /// The part of an image's size that counts on each of `holders` among `nodes`, cut to a whole number after the same two

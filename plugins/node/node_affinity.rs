@@ -63,11 +63,11 @@ impl NodePlugin for NodeAffinity {
     }
 
     fn filter_scope(&self) -> Option<Scope> {
-        Some(Scope::Node)
+        Some(Scope::Spec)
     }
 
     fn score_scope(&self) -> Option<Scope> {
-        Some(Scope::Node)
+        Some(Scope::Spec)
     }
 
     /// If every term asks for nodes by name, only those need to be looked at.
@@ -125,6 +125,10 @@ impl NodePlugin for NodeAffinity {
     }
 
     fn normalizes(&self) -> bool {
+        true
+    }
+
+    fn normalizes_by_extremes(&self) -> bool {
         true
     }
 

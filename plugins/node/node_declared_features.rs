@@ -14,7 +14,7 @@ impl NodePlugin for NodeDeclaredFeatures {
     }
 
     fn filter_scope(&self) -> Option<Scope> {
-        Some(Scope::Node)
+        Some(Scope::Spec)
     }
 
     fn pre_filter(&self, cluster: &ClusterState, task: TaskId, _: &mut CycleState) -> PreFilter {

@@ -14,7 +14,7 @@ impl NodePlugin for NodeName {
     }
 
     fn filter_scope(&self) -> Option<Scope> {
-        Some(Scope::Node)
+        Some(Scope::Spec)
     }
 
     fn pre_filter(&self, _: &ClusterState, _: TaskId, _: &mut CycleState) -> PreFilter {

@@ -6,9 +6,11 @@
 
 use krafla_framework::conf::plugin_args::{PluginArgs, read};
 use krafla_framework::registry::ArgumentProblem;
-use krafla_framework::{CycleState, NodePlugin, Scope, Value};
+use krafla_framework::search::ResourceColumn;
+use krafla_framework::{CycleState, NodeColumns, NodePlugin, Scope, Value};
 use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
-use krafla_model::{ClusterState, Name, NodeId, ResourceId, Resources, TaskId};
+use krafla_model::{ClusterState, Name, NodeId, ResourceId, Resources, Shape, TaskId};
+use smallvec::SmallVec;
 
 use super::{arguments, hints};
 
@@ -105,8 +107,7 @@ impl NodeResourcesFit {
     /// Score of one resource, 0 to 100.
     fn rate(&self, requested: i64, capacity: i64) -> i64 {
         match &self.strategy {
-            Strategy::LeastAllocated if requested > capacity => 0,
-            Strategy::LeastAllocated => percent(capacity - requested, capacity),
+            Strategy::LeastAllocated => percent_free(requested, capacity),
             Strategy::MostAllocated => percent(requested.min(capacity), capacity),
             Strategy::RequestedToCapacityRatio(shape) => {
                 interpolate(shape, if requested > capacity { 100 } else { percent(requested, capacity) })
@@ -143,37 +144,115 @@ impl NodePlugin for NodeResourcesFit {
         }
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "sums of at most 100 times a weight")]
     fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> f64 {
-        let shape = cluster.shape_of(task);
         let node = cluster.node(node);
-        let (mut sum, mut weights) = (0_i64, 0_i64);
-        for (name, weight) in &self.resources {
-            let Some(id) = cluster.names().find(name) else { continue };
-            let capacity = node.allocatable.get(id);
-            let natural = id == ResourceId::CPU || id == ResourceId::MEMORY;
-            let asked = shape.scored_request.get(id);
-            if capacity == 0 || (!natural && asked == 0) {
-                continue;
+        let listed = self.listed(cluster, cluster.shape_of(task));
+        self.rate_all(
+            listed.iter().map(|one| (one, node.allocatable.get(one.id), node.books().scored_used.get(one.id))),
+        )
+    }
+
+    fn score_nodes(
+        &self,
+        cluster: &ClusterState,
+        task: TaskId,
+        nodes: &NodeColumns,
+        places: &[u32],
+        _: &CycleState,
+        scores: &mut Vec<f64>,
+    ) {
+        let listed = self.listed(cluster, cluster.shape_of(task));
+        let columns: SmallVec<[(&Listed, &ResourceColumn); 4]> =
+            listed.iter().filter_map(|one| Some((one, nodes.resource(one.id)?))).collect();
+        let at = |place: u32| {
+            let all = columns.iter();
+            all.map(move |(one, column)| (*one, column.allocatable[place as usize], column.scored_used[place as usize]))
+        };
+        match self.strategy {
+            // The default; its loop is worth one of its own.
+            Strategy::LeastAllocated => {
+                scores.extend(places.iter().map(|&place| mean(at(place), percent_free, false)));
             }
-            let rate = self.rate(node.books().scored_used.get(id).saturating_add(asked), capacity);
-            if matches!(self.strategy, Strategy::RequestedToCapacityRatio(_)) && rate == 0 {
-                continue;
-            }
-            sum += rate * weight;
-            weights += weight;
-        }
-        match (&self.strategy, weights) {
-            (_, 0) => 0.0,
-            (Strategy::RequestedToCapacityRatio(_), _) => (sum as f64 / weights as f64).round(),
-            _ => (sum / weights) as f64,
+            _ => scores.extend(places.iter().map(|&place| self.rate_all(at(place)))),
         }
     }
 }
 
+/// A resource that is looked at.
+struct Listed {
+    id: ResourceId,
+    weight: i64,
+    asked: i64,
+}
+
+impl NodeResourcesFit {
+    /// The resources that are looked at for a shape: CPU and memory, and what else it asks for.
+    fn listed(&self, cluster: &ClusterState, shape: &Shape) -> SmallVec<[Listed; 4]> {
+        let listed = self.resources.iter().filter_map(|(name, weight)| {
+            let id = cluster.names().find(name)?;
+            let asked = shape.scored_request.get(id);
+            let natural = id == ResourceId::CPU || id == ResourceId::MEMORY;
+            (natural || asked != 0).then_some(Listed { id, weight: *weight, asked })
+        });
+        listed.collect()
+    }
+
+    /// The score from each resource with its capacity and what is used of it.
+    fn rate_all<'l>(&self, resources: impl Iterator<Item = (&'l Listed, i64, i64)>) -> f64 {
+        let by_shape = matches!(self.strategy, Strategy::RequestedToCapacityRatio(_));
+        mean(resources, |requested, capacity| self.rate(requested, capacity), by_shape)
+    }
+}
+
+/// The weighted mean of the rates of each resource with its capacity and what is used of it. `by_shape`: a rate of 0 is left
+/// out, and the mean rounded rather than cut.
+#[allow(clippy::cast_precision_loss, reason = "sums of at most 100 times a weight")]
+fn mean<'l>(
+    resources: impl Iterator<Item = (&'l Listed, i64, i64)>,
+    rate: impl Fn(i64, i64) -> i64,
+    by_shape: bool,
+) -> f64 {
+    let (mut sum, mut weights) = (0_i64, 0_i64);
+    for (one, capacity, used) in resources {
+        if capacity == 0 {
+            continue;
+        }
+        let rate = rate(used.saturating_add(one.asked), capacity);
+        if by_shape && rate == 0 {
+            continue;
+        }
+        sum += rate * one.weight;
+        weights += one.weight;
+    }
+    match weights {
+        0 => 0.0,
+        _ if by_shape => (sum as f64 / weights as f64).round(),
+        _ => quotient(sum, weights) as f64,
+    }
+}
+
+/// How much of a resource is left, in percent.
+fn percent_free(requested: i64, capacity: i64) -> i64 {
+    if requested > capacity { 0 } else { percent(capacity - requested, capacity) }
+}
+
 /// A part of a whole that is not 0, in percent, rounded down.
 pub(super) fn percent(part: i64, whole: i64) -> i64 {
-    i64::try_from(i128::from(part) * 100 / i128::from(whole)).unwrap_or(i64::MAX)
+    match part.checked_mul(100) {
+        Some(hundredfold) => quotient(hundredfold, whole),
+        None => i64::try_from(i128::from(part) * 100 / i128::from(whole)).unwrap_or(i64::MAX),
+    }
+}
+
+/// `part / whole`, cut. Dividing floats is several times as quick, and exact once cut: the quotient of two whole numbers
+/// below 2^53 is at least `1 / whole` away from the next whole number, which is more than it is rounded by.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "both are below 2^53")]
+fn quotient(part: i64, whole: i64) -> i64 {
+    const EXACT: std::ops::Range<i64> = 0..1 << 53;
+    if EXACT.contains(&part) && EXACT.contains(&whole) && whole != 0 {
+        return (part as f64 / whole as f64) as i64;
+    }
+    part / whole
 }
 
 /// The broken line through `shape`, its scores times ten, flat outside.
@@ -196,7 +275,23 @@ pub(super) fn interpolate(shape: &[(i64, i64)], utilisation: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{prop_assert_eq, prop_oneof, proptest};
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_quotient_by_floats_is_the_whole_one(
+            whole in prop_oneof![1_i64..200, 1_i64..1 << 53, (1_i64 << 53) - 9..(1 << 53) + 9],
+            times in 0_i64..200,
+            more in -2_i64..3,
+            part in 0_i64..1 << 60,
+        ) {
+            for part in [part, whole.saturating_mul(times).saturating_add(more).max(0)] {
+                prop_assert_eq!(quotient(part, whole), part / whole);
+            }
+        }
+    }
 
     #[test]
     fn each_strategy_rates_as_kubernetes_does() {

@@ -16,7 +16,7 @@ impl NodePlugin for NodeUnschedulable {
     }
 
     fn filter_scope(&self) -> Option<Scope> {
-        Some(Scope::Node)
+        Some(Scope::Spec)
     }
 
     fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {

@@ -17,11 +17,11 @@ impl NodePlugin for TaintToleration {
     }
 
     fn filter_scope(&self) -> Option<Scope> {
-        Some(Scope::Node)
+        Some(Scope::Spec)
     }
 
     fn score_scope(&self) -> Option<Scope> {
-        Some(Scope::Node)
+        Some(Scope::Spec)
     }
 
     fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {
@@ -40,6 +40,10 @@ impl NodePlugin for TaintToleration {
     }
 
     fn normalizes(&self) -> bool {
+        true
+    }
+
+    fn normalizes_by_extremes(&self) -> bool {
         true
     }
 

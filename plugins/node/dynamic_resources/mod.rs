@@ -81,6 +81,10 @@ impl NodePlugin for DynamicResources {
         Some(Scope::Cluster)
     }
 
+    fn score_scope_for(&self, cluster: &ClusterState, task: TaskId) -> Scope {
+        if cluster.task(task).claims.is_empty() { Scope::Nothing } else { Scope::Cluster }
+    }
+
     fn pre_enqueue(&self, cluster: &ClusterState, task: TaskId) -> Result<(), Why> {
         claims_of(cluster, task).map(drop)
     }
@@ -158,6 +162,10 @@ impl NodePlugin for DynamicResources {
     }
 
     fn normalizes(&self) -> bool {
+        true
+    }
+
+    fn normalizes_by_extremes(&self) -> bool {
         true
     }
 

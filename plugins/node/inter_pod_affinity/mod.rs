@@ -1,20 +1,19 @@
 //! `InterPodAffinity`: pods that want to be near others, or away from them, by topology domain.
 //!
-//! PreFilter counts once, over all pods, in which domains pods are that matter; Filter looks a node's domains up. What
-//! pods of one shape say of another is worked out once a shape.
+//! PreFilter counts in which domains pods are that matter (`count`); Filter looks a node's domains up.
 
+mod count;
 mod score;
-
-use std::collections::BTreeMap;
 
 use krafla_framework::conf::plugin_args::read;
 use krafla_framework::registry::ArgumentProblem;
 use krafla_framework::{CycleState, NodePlugin, PreFilter, PreScore, Room, Scope, Value, Verdict, Why};
 use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
 use krafla_model::pod_affinity::PodTerm;
-use krafla_model::{ClusterState, NodeId, PodShape, ShapeId, TaskId, TaskStatus};
+use krafla_model::{ClusterState, NodeId, PodShape, TaskId};
 
-use super::domains::{Domains, placed, promised};
+use self::count::Counted;
+use super::domains::{place, promised};
 use super::hints;
 
 const AFFINITY: &str = "node(s) didn't match pod affinity rules";
@@ -32,16 +31,6 @@ pub struct InterPodAffinity {
     pub promises_reach_domains: bool,
 }
 
-/// What PreFilter counted.
-struct Counted {
-    /// Pods that the task must be near, by each term's key; they match all of the terms.
-    wanted: Domains,
-    /// Pods that it must be away from.
-    unwanted: Domains,
-    /// Pods that must be away from it.
-    repelling: Domains,
-}
-
 impl NodePlugin for InterPodAffinity {
     fn name(&self) -> &'static str {
         "InterPodAffinity"
@@ -52,7 +41,11 @@ impl NodePlugin for InterPodAffinity {
     }
 
     fn score_scope(&self) -> Option<Scope> {
-        Some(Scope::Cluster)
+        Some(Scope::Domain)
+    }
+
+    fn score_scope_for(&self, cluster: &ClusterState, task: TaskId) -> Scope {
+        if self.has_preferences(cluster, task) { Scope::Domain } else { Scope::Nothing }
     }
 
     fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {
@@ -61,80 +54,52 @@ impl NodePlugin for InterPodAffinity {
         if own == 0 && cluster.repelling().next().is_none() {
             return PreFilter::Skip;
         }
-        let mut counted =
-            Counted { wanted: Domains::default(), unwanted: Domains::default(), repelling: Domains::default() };
-        for other in cluster.repelling() {
-            if let Some(node) = cluster.task(other).node() {
-                self.count_repelling(cluster, task, other, node, 1, &mut counted);
-            }
-        }
-        if own > 0 {
-            let mut said: BTreeMap<ShapeId, Said> = BTreeMap::new();
-            for (node, other) in placed(cluster) {
-                let shape = cluster.task(other).shape;
-                let said = said.entry(shape).or_insert_with(|| Said::of(cluster, spec, &cluster.shape(shape).spec));
-                said.count(cluster, spec, node, cluster.task(other).status(), 1, &mut counted);
-            }
-            if self.promises_reach_domains {
-                for other in cluster.reserved().filter(|other| is_promised(cluster, *other)) {
-                    let Some(node) = cluster.task(other).node() else { continue };
-                    let said = Said::of(cluster, spec, &cluster.shape_of(other).spec);
-                    let unwanted_only = Said { wanted: false, ..said };
-                    unwanted_only.count(cluster, spec, node, TaskStatus::Pipelined, 1, &mut counted);
-                }
-            }
-        }
-        // kube-scheduler does not ask whom nominated pods repel if nobody else repels and the pod itself says nothing.
-        let nobody_repels = counted.repelling == Domains::default()
-            && (!self.promises_reach_domains || cluster.reserved().next().is_none());
-        if own == 0 && nobody_repels {
-            return PreFilter::Skip;
-        }
-        state.put(counted);
-        PreFilter::All
+        let mut counted = state.take_kept().unwrap_or_default();
+        self.follow(&mut counted, cluster, task);
+        let nobody_repels = counted.nobody_repels();
+        state.put_kept(counted);
+        // kube-scheduler does not ask whom nominated pods repel if nobody else repels and the pod itself says nothing. In a
+        // session these are among those who repel.
+        if own == 0 && nobody_repels { PreFilter::Skip } else { PreFilter::All }
     }
 
     fn add_pod(&self, cluster: &ClusterState, task: TaskId, other: TaskId, node: NodeId, state: &mut CycleState) {
-        self.shift(cluster, task, other, node, 1, state);
+        if let Some(counted) = state.get_mut() {
+            self.shift(counted, cluster, task, other, node, 1);
+        }
     }
 
     fn remove_pod(&self, cluster: &ClusterState, task: TaskId, other: TaskId, node: NodeId, state: &mut CycleState) {
-        self.shift(cluster, task, other, node, -1, state);
+        if let Some(counted) = state.get_mut() {
+            self.shift(counted, cluster, task, other, node, -1);
+        }
     }
 
     fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, when: Room, state: &CycleState) -> Verdict {
         let Some(counted) = state.get::<Counted>() else { return Verdict::Fits };
         let spec = &*cluster.shape_of(task).spec;
         let labels = &cluster.node(node).spec.labels;
-        if !is_near(cluster, spec, node, when, counted) {
+        let at = place(cluster, node);
+        if !counted.is_near(cluster, spec, at, when) {
             return Verdict::Unresolvable(Why::Says(AFFINITY));
         }
-        let crowded = |terms: &[PodTerm], domains: &Domains| {
-            let in_domain = |term: &PodTerm| {
-                labels.get(&term.topology_key).is_some_and(|value| domains.at(&term.topology_key, value, when) > 0)
-            };
-            terms.iter().any(in_domain)
-        };
         let here =
             || promised(cluster, node).filter(|other| *other != task).map(|other| &*cluster.shape_of(other).spec);
         let away_from = &spec.pod_anti_affinity.required;
         // Who was promised room on this very node counts whether or not promises reach further.
         let with_promised =
             |term: &PodTerm| labels.get(&term.topology_key).is_some() && here().any(|o| meets(cluster, term, o));
-        if crowded(away_from, &counted.unwanted) || away_from.iter().any(with_promised) {
+        let some_promised = !cluster.node(node).books().pipelined.is_zero();
+        if counted.is_crowded(at, when) || (some_promised && away_from.iter().any(with_promised)) {
             return Verdict::Unschedulable(Why::Says(ANTI_AFFINITY));
         }
-        let repelled = counted
-            .repelling
-            .keys()
-            .any(|key| labels.get(key).is_some_and(|value| counted.repelling.at(key, value, when) > 0));
         let repelled_by_promised = || {
             here().any(|other| {
                 let terms = other.pod_anti_affinity.required.iter();
                 terms.into_iter().any(|term| labels.get(&term.topology_key).is_some() && meets(cluster, term, spec))
             })
         };
-        if repelled || repelled_by_promised() {
+        if counted.is_repelled(at, when) || (some_promised && repelled_by_promised()) {
             return Verdict::Unschedulable(Why::Says(EXISTING_ANTI_AFFINITY));
         }
         Verdict::Fits
@@ -172,6 +137,10 @@ impl NodePlugin for InterPodAffinity {
         true
     }
 
+    fn normalizes_by_extremes(&self) -> bool {
+        true
+    }
+
     fn normalize(&self, _: &ClusterState, _: &[NodeId], _: &CycleState, scores: &mut [f64]) {
         score::normalize(scores);
     }
@@ -191,106 +160,11 @@ impl InterPodAffinity {
             promises_reach_domains: false,
         })
     }
-
-    /// Pods that must be away from the task.
-    fn count_repelling(
-        &self,
-        cluster: &ClusterState,
-        task: TaskId,
-        other: TaskId,
-        node: NodeId,
-        by: i64,
-        counted: &mut Counted,
-    ) {
-        let status = cluster.task(other).status();
-        if status == TaskStatus::Pipelined && !self.promises_reach_domains {
-            return;
-        }
-        let spec = &*cluster.shape_of(task).spec;
-        for term in &cluster.shape_of(other).spec.pod_anti_affinity.required {
-            if meets(cluster, term, spec) {
-                counted.repelling.shift(cluster, node, &term.topology_key, status, by);
-            }
-        }
-    }
-
-    fn shift(
-        &self,
-        cluster: &ClusterState,
-        task: TaskId,
-        other: TaskId,
-        node: NodeId,
-        by: i64,
-        state: &mut CycleState,
-    ) {
-        let Some(counted) = state.get_mut::<Counted>() else { return };
-        let spec = &*cluster.shape_of(task).spec;
-        self.count_repelling(cluster, task, other, node, by, counted);
-        let status = cluster.task(other).status();
-        Said::of(cluster, spec, &cluster.shape_of(other).spec).count(cluster, spec, node, status, by, counted);
-    }
-}
-
-/// What a pod's required terms say of another pod.
-struct Said {
-    /// The other matches every affinity term.
-    wanted: bool,
-    /// Which anti-affinity terms it matches, by place.
-    unwanted: Vec<usize>,
-}
-
-impl Said {
-    fn of(cluster: &ClusterState, spec: &PodShape, other: &PodShape) -> Self {
-        let (towards, away) = (&spec.pod_affinity.required, &spec.pod_anti_affinity.required);
-        Self {
-            wanted: !towards.is_empty() && towards.iter().all(|term| meets(cluster, term, other)),
-            unwanted: (0..away.len()).filter(|&i| meets(cluster, &away[i], other)).collect(),
-        }
-    }
-
-    fn count(
-        &self,
-        cluster: &ClusterState,
-        spec: &PodShape,
-        node: NodeId,
-        status: TaskStatus,
-        by: i64,
-        counted: &mut Counted,
-    ) {
-        if self.wanted {
-            for term in &spec.pod_affinity.required {
-                counted.wanted.shift(cluster, node, &term.topology_key, status, by);
-            }
-        }
-        for &i in &self.unwanted {
-            let key = &spec.pod_anti_affinity.required[i].topology_key;
-            counted.unwanted.shift(cluster, node, key, status, by);
-        }
-    }
-}
-
-/// Whether a node's domains have whom the task must be near. The first pod of a group that wants to be near its own
-/// kind may go anywhere where there are such domains.
-fn is_near(cluster: &ClusterState, spec: &PodShape, node: NodeId, when: Room, counted: &Counted) -> bool {
-    let terms = &spec.pod_affinity.required;
-    let labels = &cluster.node(node).spec.labels;
-    let mut near = true;
-    for term in terms {
-        match labels.get(&term.topology_key) {
-            None => return false,
-            Some(value) => near &= counted.wanted.at(&term.topology_key, value, when) > 0,
-        }
-    }
-    near || (counted.wanted.is_empty(when) && terms.iter().all(|term| meets(cluster, term, spec)))
 }
 
 /// Whether a term means a pod.
 pub(super) fn meets(cluster: &ClusterState, term: &PodTerm, pod: &PodShape) -> bool {
     term.matches(&pod.namespace, &pod.labels, |namespace| cluster.namespace_labels(namespace))
-}
-
-fn is_promised(cluster: &ClusterState, task: TaskId) -> bool {
-    cluster.task(task).status() == TaskStatus::Pipelined
 }
 
 #[cfg(test)]

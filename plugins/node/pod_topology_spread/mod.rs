@@ -44,11 +44,15 @@ impl NodePlugin for PodTopologySpread {
     }
 
     fn filter_scope(&self) -> Option<Scope> {
-        Some(Scope::Cluster)
+        Some(Scope::Domain)
     }
 
     fn score_scope(&self) -> Option<Scope> {
-        Some(Scope::Cluster)
+        Some(Scope::Domain)
+    }
+
+    fn score_scope_for(&self, cluster: &ClusterState, task: TaskId) -> Scope {
+        if self.constraints(cluster, task, false).is_empty() { Scope::Nothing } else { Scope::Domain }
     }
 
     fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {
@@ -56,7 +60,9 @@ impl NodePlugin for PodTopologySpread {
         if constraints.is_empty() {
             return PreFilter::Skip;
         }
-        state.put(filter::Counted::of(cluster, task, constraints, self.promises_reach_domains));
+        let mut counted: filter::Counted = state.take_kept().unwrap_or_default();
+        counted.follow(cluster, task, constraints, self.promises_reach_domains);
+        state.put_kept(counted);
         PreFilter::All
     }
 
@@ -107,21 +113,23 @@ impl NodePlugin for PodTopologySpread {
         }
         let own = !cluster.shape_of(task).spec.spread.is_empty();
         let needs_all_keys = own || self.defaults != Defaults::System;
-        state.put(score::Counted::of(cluster, task, nodes, constraints, needs_all_keys));
+        let mut counted: score::Counted = state.take_kept().unwrap_or_default();
+        counted.follow(cluster, task, nodes, constraints, needs_all_keys);
+        state.put_kept(counted);
         PreScore::Score
     }
 
-    fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, state: &CycleState) -> f64 {
-        state.get::<score::Counted>().map_or(0.0, |counted| counted.of_node(cluster, task, node))
+    fn score(&self, cluster: &ClusterState, _: TaskId, node: NodeId, state: &CycleState) -> f64 {
+        state.get::<score::Counted>().map_or(0.0, |counted| counted.of_node(cluster, node))
     }
 
     fn normalizes(&self) -> bool {
         true
     }
 
-    fn normalize(&self, _: &ClusterState, nodes: &[NodeId], state: &CycleState, scores: &mut [f64]) {
+    fn normalize(&self, cluster: &ClusterState, nodes: &[NodeId], state: &CycleState, scores: &mut [f64]) {
         if let Some(counted) = state.get::<score::Counted>() {
-            counted.normalize(nodes, scores);
+            counted.normalize(cluster, nodes, scores);
         }
     }
 }

@@ -119,7 +119,7 @@ fn victims_on(
     let (cluster, task) = (attempt.cluster(), attempt.task);
     let may_go = |other: &TaskId| cluster.task(*other).status().is_allocated() && rule.may_go(cluster, task, *other);
     let mut candidates: Vec<TaskId> = cluster.node(node).books().tasks.iter().copied().filter(may_go).collect();
-    if candidates.is_empty() {
+    if candidates.is_empty() || !could_fit(cluster, task, node, &candidates) {
         return Err(NoVictims);
     }
     candidates.sort_by_key(|task| importance(cluster, *task));
@@ -130,6 +130,15 @@ fn victims_on(
     let cluster = attempt.cluster();
     victims.sort_by_key(|task| importance(cluster, *task));
     Ok((Disruption::of(cluster, violations, &victims), victims))
+}
+
+/// Whether there would be room if all candidates went; if not, none of them need be tried.
+fn could_fit(cluster: &ClusterState, task: TaskId, node: NodeId, candidates: &[TaskId]) -> bool {
+    let mut most = cluster.node(node).future_idle();
+    for &candidate in candidates {
+        most.add(&cluster.shape_of(candidate).request);
+    }
+    cluster.asked_of_nodes(cluster.shape_of(task)).fits(&most)
 }
 
 /// Takes all of `candidates` away who may go, the least important first, and gives back whoever need not. They come in

@@ -56,6 +56,10 @@ impl NodePlugin for VolumeBinding {
         Some(Scope::Cluster)
     }
 
+    fn score_scope_for(&self, cluster: &ClusterState, task: TaskId) -> Scope {
+        if cluster.shape_of(task).spec.volumes.claims.is_empty() { Scope::Nothing } else { Scope::Cluster }
+    }
+
     fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {
         if cluster.shape_of(task).spec.volumes.claims.is_empty() {
             return PreFilter::Skip;

@@ -323,6 +323,7 @@ fn settings_of(flags: &Flags, logging: &Logging, metrics: Metrics) -> anyhow::Re
             profile_only,
             events: true,
             tie_seed: flags.shuffle_ties,
+            plain_search: false,
         },
         election: elect.then(|| election(flags)).transpose()?,
         controllers: match &flags.controllers {

@@ -14,8 +14,6 @@ use crate::explain;
 use crate::input::{Input, Outcome};
 use crate::parked::Parked;
 
-/// How often each book is recounted: all of them in this many cycles.
-const AUDIT_SLICES: u64 = 64;
 /// First pause after a refused bind, doubled with each further one; kube-scheduler's `podInitialBackoffSeconds`.
 const FIRST_BACKOFF_MS: i64 = 1_000;
 /// Longest pause; kube-scheduler's `podMaxBackoffSeconds`.
@@ -38,11 +36,19 @@ pub struct Options {
     pub events: bool,
     /// Orders equal nodes by a hash of this seed instead of by name.
     pub tie_seed: Option<u64>,
+    /// Whether every plugin is asked about every node in every search: what the fast search is measured by.
+    pub plain_search: bool,
+}
+
+impl Options {
+    fn searcher(&self) -> Searcher {
+        if self.plain_search { Searcher::plain() } else { Searcher::default() }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { period_ms: 1_000, profile_only: false, events: true, tie_seed: None }
+        Self { period_ms: 1_000, profile_only: false, events: true, tie_seed: None, plain_search: false }
     }
 }
 
@@ -119,7 +125,7 @@ impl Engine {
             configuration,
             health: ConfigurationHealth { current: true, ..ConfigurationHealth::default() },
             reasons: Reasons::default(),
-            searcher: Searcher::default(),
+            searcher: options.searcher(),
             written: Written::default(),
             parked: Parked::default(),
             lonely: Parked::default(),
@@ -324,7 +330,7 @@ impl Engine {
                 info!(file, "configuration in force");
                 self.cluster.leave_unchecked(configuration.policy.unchecked());
                 self.configuration = configuration;
-                self.searcher = Searcher::default();
+                self.searcher = self.options.searcher();
                 self.health.accepted += 1;
                 self.health.current = true;
                 self.health.problems = warnings;
@@ -351,7 +357,7 @@ impl Engine {
         self.last_cycle = Some(self.cluster.now());
         let span = tracing::debug_span!("session", number = self.cycles);
         let _entered = span.enter();
-        let healed = self.cluster.audit_slice(self.cycles, AUDIT_SLICES);
+        let healed = self.cluster.audit_slice(self.cycles);
         for discrepancy in &healed {
             error!("a book was off and has been healed: {discrepancy}");
         }
@@ -411,11 +417,9 @@ impl Engine {
                 self.panics += 1;
                 error!("a session panicked; it is dropped, and the books are recounted");
                 self.cluster.abandon_session();
-                for turn in 0..AUDIT_SLICES {
-                    self.discrepancies += self.cluster.audit_slice(turn, AUDIT_SLICES).len() as u64;
-                }
+                self.discrepancies += self.cluster.audit().len() as u64;
                 self.configuration = Configuration::rebuild(&self.configuration, &self.registry);
-                self.searcher = Searcher::default();
+                self.searcher = self.options.searcher();
                 None
             }
         }

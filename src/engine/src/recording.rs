@@ -132,6 +132,7 @@ pub fn replay(recording: impl BufRead, registry: Registry) -> Result<Replay, Rec
         profile_only: header.profile_only,
         events: header.events,
         tie_seed: header.tie_seed,
+        plain_search: false,
     };
     let mut engine = Engine::new(registry, options);
     let mut replay = Replay::default();

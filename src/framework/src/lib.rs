@@ -36,7 +36,7 @@ pub use scheduling::point::ExtensionPoint;
 pub use scheduling::post_filter::{FailedAttempt, PostFilter};
 pub use scheduling::profile::{Profile, ProfileEntry};
 pub use scheduling::queue::{QueueTimes, Refused, SchedulingQueue};
-pub use scheduling::search::{Found, Room, SearchLimits, Searcher};
+pub use scheduling::search::{Found, NodeColumns, Room, SearchLimits, Searcher};
 pub use scheduling::verdict::{Refusals, Verdict, Why};
 pub use scheduling::waiting::{GroupNote, WaitingPod, WaitingPods};
 pub use scheduling::{plugin as node_plugin, search, verdict};

@@ -114,13 +114,10 @@ impl PluginSet {
         (profiles.get_mut(first.as_ref().unwrap_or(name)).unwrap_or(profile), waiting)
     }
 
-    /// Tells the node-level plugins that a session begins; answers whether any of them says other things than before.
-    pub fn open_profiles(&mut self, cluster: &ClusterState) -> bool {
-        let mut changed = false;
-        for profile in std::iter::once(&mut self.profile).chain(self.profiles.values_mut()) {
-            changed |= profile.open(cluster);
-        }
-        changed
+    /// Tells the node-level plugins that a session begins.
+    pub fn open_profiles(&mut self, cluster: &ClusterState) {
+        self.profile.open(cluster);
+        self.profiles.values_mut().for_each(|profile| profile.open(cluster));
     }
 
     /// Tells the Reserve plugins that a task's node is taken away again.

@@ -84,9 +84,7 @@ impl<'a> Session<'a> {
             let _span = tracing::debug_span!("plugin", name = plugin.name(), hook = "open").entered();
             plugin.open(cluster);
         }
-        if plugins.open_profiles(cluster) {
-            searcher.forget();
-        }
+        plugins.open_profiles(cluster);
         let mut session = Self {
             cluster,
             plugins,
@@ -332,15 +330,7 @@ impl<'a> Session<'a> {
         limits: SearchLimits,
     ) -> (Found, usize) {
         let profile = self.plugins.profile_for(self.cluster, task);
-        let (before, from) = self.cluster.nodes().split_at(start);
-        let rotated: Vec<NodeId>;
-        let candidates = if before.is_empty() {
-            from
-        } else {
-            rotated = [from, before].concat();
-            &rotated
-        };
-        let found = self.searcher.find_enough(profile, self.cluster, task, candidates, limits, enough, None);
+        let found = self.searcher.find_from(profile, self.cluster, task, start, enough, limits);
         (found, self.searcher.looked_at())
     }
 

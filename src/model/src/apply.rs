@@ -47,9 +47,11 @@ impl ClusterState {
             Event::Namespace(spec) => {
                 self.note_other(EventResource::Surroundings, ActionType::UPDATE);
                 self.room_version += 1; // terms that look at namespaces by label may match others now
+                self.namespaces_version = self.version;
                 self.namespaces.insert(spec.name, spec.labels);
             }
             Event::NamespaceGone(name) => {
+                self.namespaces_version = self.version;
                 self.namespaces.remove(&name);
             }
             Event::Workload(spec) => {

@@ -37,7 +37,7 @@ impl ClusterState {
                 let devices_changed = node.spec.gpu_devices != spec.gpu_devices;
                 node.allocatable = allocatable;
                 node.spec = spec;
-                node.version = self.version;
+                self.touch_spec(id);
                 if devices_changed {
                     self.rebuild_devices(id);
                 }
@@ -52,7 +52,7 @@ impl ClusterState {
                 self.count_images(id, true);
                 let about = About::Node { node: id, before: None };
                 self.note(|_| ClusterEvent { resource: EventResource::Node, action: ActionType::ADD, about });
-                self.reorder_nodes();
+                self.put_in_order(id);
                 for task in self.homeless.remove(&name).unwrap_or_default() {
                     self.move_in(task, Some(id));
                 }
@@ -116,18 +116,36 @@ impl ClusterState {
     /// Puts nodes in tie order: by name, or by a seeded hash of it.
     pub(crate) fn reorder_nodes(&mut self) {
         let mut order: Vec<NodeId> = self.node_by_name.values().copied().collect();
-        if let Some(seed) = self.tie_seed {
-            order.sort_by_key(|&id| {
-                let mut hasher = DefaultHasher::new();
-                (seed, self.nodes[id].name()).hash(&mut hasher);
-                (hasher.finish(), self.nodes[id].name())
-            });
-        }
-        for (rank, &id) in (0..).zip(&order) {
-            self.node_rank[id] = rank;
-        }
+        order.sort_by_cached_key(|&id| self.tie_key(id));
         self.node_order = order;
+        self.renumber_nodes(0);
+    }
+
+    /// Puts a new node in its place. Cost: the nodes behind it.
+    fn put_in_order(&mut self, id: NodeId) {
+        let key = self.tie_key(id);
+        let at = self.node_order.partition_point(|&other| self.tie_key(other) < key);
+        self.node_order.insert(at, id);
+        self.renumber_nodes(at);
+    }
+
+    /// What nodes are ordered by.
+    fn tie_key(&self, id: NodeId) -> (u64, Name) {
+        let name = self.nodes[id].name();
+        let hash = self.tie_seed.map_or(0, |seed| {
+            let mut hasher = DefaultHasher::new();
+            (seed, name).hash(&mut hasher);
+            hasher.finish()
+        });
+        (hash, name.clone())
+    }
+
+    fn renumber_nodes(&mut self, from: usize) {
+        for at in from..self.node_order.len() {
+            self.node_rank[self.node_order[at]] = u32::try_from(at).unwrap_or(u32::MAX);
+        }
         self.room_version += 1;
+        self.touch_all_nodes();
     }
 
     fn move_in(&mut self, task: TaskId, node: Option<NodeId>) {

@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ids::{NodeId, TaskId};
+use crate::ids::{Id, JobId, NodeId, TaskId};
 use crate::ledger::Discrepancy;
 use crate::state::{ClusterState, Totals};
 use crate::storage::ledger::VolumeLedger;
 use crate::task_status::TaskStatus;
+
+/// How many nodes, and how many jobs, a cycle recounts at least.
+const AUDITED: usize = 64;
 
 /// Every book that is not what the live pods say. Cost: linear in tasks, jobs, nodes, and queues times jobs.
 pub fn discrepancies(state: &ClusterState) -> Vec<Discrepancy> {
@@ -84,12 +87,23 @@ pub fn discrepancies(state: &ClusterState) -> Vec<Discrepancy> {
 }
 
 impl ClusterState {
-    /// Recounts a slice of the jobs and nodes, heals what is off, and says what it was. Called each cycle with a
-    /// moving `turn`, it goes round everything in `1 / fraction` cycles. Cost: linear in the slice.
-    pub fn audit_slice(&mut self, turn: u64, slices: u64) -> Vec<Discrepancy> {
+    /// Recounts all jobs and nodes, heals what is off, and says what it was. Cost: linear in jobs, nodes and tasks.
+    pub fn audit(&mut self) -> Vec<Discrepancy> {
+        let (nodes, jobs) = (self.nodes.ids().collect(), self.jobs.ids().collect());
+        self.audit_these(nodes, jobs)
+    }
+
+    /// As [`Self::audit`], of some jobs and nodes. Called each cycle with a moving `turn`, it goes round everything. Cost:
+    /// [`AUDITED`] of each, whatever the size of the cluster; more only beyond a thousand times as many.
+    pub fn audit_slice(&mut self, turn: u64) -> Vec<Discrepancy> {
+        let nodes = slice(turn, self.nodes.capacity()).map(Id::from_index).filter(|id| self.nodes.get(*id).is_some());
+        let jobs = slice(turn, self.jobs.capacity()).map(Id::from_index).filter(|id| self.jobs.get(*id).is_some());
+        let (nodes, jobs) = (nodes.collect(), jobs.collect());
+        self.audit_these(nodes, jobs)
+    }
+
+    fn audit_these(&mut self, nodes: Vec<NodeId>, jobs: Vec<JobId>) -> Vec<Discrepancy> {
         let mut found = Vec::new();
-        let mine = |index: usize| index as u64 % slices.max(1) == turn % slices.max(1);
-        let nodes: Vec<NodeId> = self.nodes.ids().filter(|id| mine(crate::ids::Id::index(*id))).collect();
         for id in nodes {
             let tasks = self.nodes[id].books.tasks.clone();
             let recounted = self.recount_node(id, &tasks);
@@ -103,11 +117,9 @@ impl ClusterState {
                 self.totals.pipelined.sub(&node.books.pipelined);
                 self.totals.pipelined.add(&recounted.pipelined);
                 node.books = recounted;
-                node.version = self.version + 1;
-                self.version += 1;
+                self.touch_node(id);
             }
         }
-        let jobs: Vec<_> = self.jobs.ids().filter(|id| mine(crate::ids::Id::index(*id))).collect();
         for id in jobs {
             let recounted = self.recount_job(id);
             if recounted != self.jobs[id].books {
@@ -127,6 +139,32 @@ impl ClusterState {
     }
 }
 
+/// The part of so many slots whose turn it is.
+fn slice(turn: u64, slots: usize) -> std::ops::Range<usize> {
+    let size = AUDITED.max(slots / 1024);
+    let slices = slots.div_ceil(size).max(1);
+    let first = usize::try_from(turn % slices as u64).unwrap_or(0) * size;
+    first..(first + size).min(slots)
+}
+
 fn discrepancy(object: String, kept: &impl std::fmt::Debug, recounted: &impl std::fmt::Debug) -> Discrepancy {
     Discrepancy { object, kept: format!("{kept:?}"), recounted: format!("{recounted:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_turns_go_round_every_slot_once() {
+        for slots in [0_usize, 1, 63, 64, 65, 1_000, 100_000] {
+            let turns = slots.div_ceil(AUDITED.max(slots / 1024)).max(1) as u64;
+            let all: Vec<usize> = (0..turns).flat_map(|turn| slice(turn, slots)).collect();
+            assert_eq!(all.len(), slots, "once");
+            assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), (0..slots).collect(), "all of {slots}");
+            assert_eq!(slice(turns, slots), slice(0, slots), "and round");
+        }
+    }
 }

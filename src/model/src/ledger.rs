@@ -89,7 +89,6 @@ impl ClusterState {
         }
         if let Some(node) = task.node.and_then(|node| self.nodes.get_mut(node)) {
             charge_node(&mut node.books, id, task, shape);
-            node.version = self.version;
             if task.status.holds_node() {
                 self.totals.used.add(&shape.request);
             }
@@ -112,6 +111,7 @@ impl ClusterState {
             self.refresh_waiting(job_id);
         }
         if let Some(node) = node {
+            self.touch_node(node);
             self.refresh_overdraft(node);
         }
     }
@@ -139,7 +139,6 @@ impl ClusterState {
         }
         if let Some(node) = task.node.and_then(|node| self.nodes.get_mut(node)) {
             uncharge_node(&mut node.books, id, task, shape);
-            node.version = self.version;
             if task.status.holds_node() || task.status == TaskStatus::Pipelined {
                 self.room_version += 1;
             }
@@ -164,6 +163,7 @@ impl ClusterState {
             self.changed_jobs.insert(job_id);
         }
         if let Some(node) = node {
+            self.touch_node(node);
             self.refresh_overdraft(node);
         }
     }

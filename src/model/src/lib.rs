@@ -21,6 +21,7 @@ pub mod ledger;
 pub mod name;
 pub mod news;
 pub mod node;
+mod node_log;
 pub mod plain_number;
 pub mod pod;
 pub mod pod_affinity;

@@ -108,7 +108,6 @@ impl ClusterState {
         let request = &self.shapes.get(reservation.shape).request;
         if let Some(node) = self.nodes.get_mut(reservation.node) {
             node.books.pipelined.add(request);
-            node.version = self.version;
         }
         self.totals.pipelined.add(request);
         if let Some(queue) = self.jobs[reservation.job].queue {
@@ -116,6 +115,7 @@ impl ClusterState {
                 self.queues[above].held.reserved.add(request);
             }
         }
+        self.touch_node(reservation.node);
         self.refresh_overdraft(reservation.node);
     }
 
@@ -127,7 +127,6 @@ impl ClusterState {
         let request = &self.shapes.get(reservation.shape).request;
         if let Some(node) = self.nodes.get_mut(reservation.node) {
             node.books.pipelined.sub(request);
-            node.version = self.version;
         }
         self.totals.pipelined.sub(request);
         if let Some(queue) = self.jobs[reservation.job].queue {
@@ -135,6 +134,7 @@ impl ClusterState {
                 self.queues[above].held.reserved.sub(request);
             }
         }
+        self.touch_node(reservation.node);
         self.refresh_overdraft(reservation.node);
         Some(reservation)
     }

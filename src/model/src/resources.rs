@@ -28,7 +28,9 @@ impl ResourceId {
     /// `nvidia.com/gpu`, in thousandths of a device.
     pub const GPU: Self = Self(3);
 
-    const fn index(self) -> usize {
+    /// Its place among all resources, from 0 on.
+    #[inline]
+    pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -178,6 +180,7 @@ pub struct Resources(SmallVec<[i64; 4]>);
 
 impl Resources {
     /// The amount of `id`.
+    #[inline]
     pub fn get(&self, id: ResourceId) -> i64 {
         self.0.get(id.index()).copied().unwrap_or(0)
     }
@@ -269,6 +272,7 @@ impl Resources {
     }
 
     /// Whether every dimension is zero.
+    #[inline]
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|amount| *amount == 0)
     }
@@ -341,6 +345,7 @@ fn over(id: ResourceId, asked: i64, used: i64, ceiling: &impl Ceiling) -> Option
 }
 
 /// `part / whole` for ordering only; 0 when both are zero, 1 when only the whole is (Volcano's `SHARE`).
+#[inline]
 pub fn ratio(part: i64, whole: i64) -> OrderedFloat<f64> {
     if whole == 0 {
         return OrderedFloat(if part == 0 { 0.0 } else { 1.0 });

@@ -17,6 +17,7 @@ use crate::journal::Change;
 use crate::labels::{Labels, Selector};
 use crate::name::Name;
 use crate::node::Node;
+use crate::node_log::NodeLog;
 use crate::pod_affinity::Workload;
 use crate::priority::PriorityClasses;
 use crate::queue::Queue;
@@ -101,6 +102,11 @@ pub struct ClusterState {
     pub(crate) cluster_events: Option<Vec<ClusterEvent>>,
     pub(crate) version: u64,
     pub(crate) room_version: u64,
+    pub(crate) node_log: NodeLog,
+    pub(crate) spec_log: NodeLog,
+    pub(crate) nodes_version: u64,
+    pub(crate) specs_version: u64,
+    pub(crate) namespaces_version: u64,
     /// By scheduler name, what nodes are not asked for.
     pub(crate) unchecked: BTreeMap<Name, Unchecked>,
     /// Nodes by image, for image locality: how many nodes hold each image.
@@ -159,6 +165,7 @@ impl ClusterState {
     }
 
     /// The node.
+    #[inline]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id]
     }
@@ -174,6 +181,7 @@ impl ClusterState {
     }
 
     /// The place of a node in [`Self::nodes`].
+    #[inline]
     pub fn node_rank(&self, id: NodeId) -> u32 {
         self.node_rank[id]
     }
@@ -184,6 +192,7 @@ impl ClusterState {
     }
 
     /// The task.
+    #[inline]
     pub fn task(&self, id: TaskId) -> &Task {
         &self.tasks[id]
     }
@@ -214,6 +223,7 @@ impl ClusterState {
     }
 
     /// The shape of a task.
+    #[inline]
     pub fn shape_of(&self, task: TaskId) -> &Shape {
         self.shapes.get(self.tasks[task].shape)
     }
@@ -297,6 +307,11 @@ impl ClusterState {
     /// The labels of a namespace; `None` if nobody has told of it.
     pub fn namespace_labels(&self, namespace: &Name) -> Option<&Labels> {
         self.namespaces.get(namespace)
+    }
+
+    /// Moves when the labels of any namespace change.
+    pub fn namespaces_version(&self) -> u64 {
+        self.namespaces_version
     }
 
     /// The selector of a workload; `None` if it is not known, or matches nothing.

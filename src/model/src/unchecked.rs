@@ -34,6 +34,7 @@ impl ClusterState {
         if self.unchecked != by_scheduler {
             self.unchecked = by_scheduler;
             self.room_version += 1;
+            self.touch_all_nodes();
         }
     }
 

@@ -1,17 +1,21 @@
 //! Decisions a second, on clusters that exist only in memory: `hack/bench`.
 //!
 //! Each case fills an engine with nodes and pods, and times the cycles that place them: decisions only, no API and no
-//! simulated kubelets. A case runs several times; the fastest run counts, since nothing makes a run faster than it is.
+//! simulated kubelets. Time is that of the thread, as far as the system tells. A case runs several times; the fastest run
+//! counts, since nothing makes a run faster than it is.
 //! Ratios between cases of one run say more than the numbers of one machine: the budget table of the design compares
 //! like with like.
 
+mod against_plain;
+mod clock;
+mod growth;
 mod one_by_one;
 mod reclaim;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use clap::Parser;
+use clock::Moment;
 use krafla_engine::{Engine, Input, Options};
 use krafla_framework::Effect;
 use krafla_model::{
@@ -146,6 +150,10 @@ fn main() {
     if reclaim::NAME.contains(&arguments.only) {
         time(reclaim::NAME, reclaim::nodes(percent), arguments.runs, || reclaim::run(percent));
     }
+    against_plain::run(&arguments.only, percent, arguments.runs);
+    if "growth".contains(&arguments.only) {
+        growth::run(percent, arguments.runs);
+    }
     if "one-by-one".contains(&arguments.only) {
         one_by_one::run(percent);
     }
@@ -203,9 +211,9 @@ fn run(case: &Case, percent: u32) -> (u32, f64) {
     engine.step(Time(0), inputs);
     engine.step(Time(5_000), []);
     let work = pending(case, percent);
-    let started = Instant::now();
+    let started = Moment::now();
     let step = engine.step(Time(10_000), work);
-    let seconds = started.elapsed().as_secs_f64();
+    let seconds = started.elapsed();
     let binds = step.effects.iter().filter(|effect| matches!(effect, Effect::Bind { .. })).count();
     (u32::try_from(binds).unwrap_or(u32::MAX), seconds)
 }

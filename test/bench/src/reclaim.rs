@@ -1,7 +1,6 @@
 //! A queue takes back whole nodes from one that has filled the cluster with small jobs.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use krafla_engine::{Engine, Input, Options};
 use krafla_framework::Effect;
@@ -55,9 +54,9 @@ pub(crate) fn run(percent: u32) -> (u32, f64) {
     let whole = shape(1_000 * i64::from(GPUS));
     let mut work = vec![group("large", "large", members)];
     work.extend((0..members).map(|k| Input::Event(Event::Pod(pod("large", k, &whole)))));
-    let started = Instant::now();
+    let started = crate::clock::Moment::now();
     let step = engine.step(Time(10_000), work);
-    let seconds = started.elapsed().as_secs_f64();
+    let seconds = started.elapsed();
     let evictions = step.effects.iter().filter(|effect| matches!(effect, Effect::Evict { .. })).count();
     (u32::try_from(evictions).unwrap_or(u32::MAX), seconds)
 }

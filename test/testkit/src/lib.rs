@@ -8,5 +8,5 @@ mod run;
 mod scene;
 
 pub use amounts::amounts;
-pub use run::{Outcome, ask, run, run_one_by_one, scores, task_named, verdict};
+pub use run::{Outcome, ask, policy, run, run_one_by_one, scores, task_named, verdict};
 pub use scene::{JobScene, QueueScene, Scene};

@@ -153,7 +153,11 @@ pub fn task_named(cluster: &ClusterState, pod: &str) -> TaskId {
 
 const ANYWHERE: SearchLimits = SearchLimits { may_start: true, may_wait: true };
 
-fn policy(registry: &Registry, conf: &str) -> Policy {
+/// A configuration in Volcano's form.
+///
+/// # Panics
+/// If it has an error.
+pub fn policy(registry: &Registry, conf: &str) -> Policy {
     let compiled = compile(conf, "test.conf", &registry.catalogue());
     let problems = || compiled.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     compiled.policy.clone().unwrap_or_else(|| panic!("{}", problems()))

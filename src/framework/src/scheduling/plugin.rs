@@ -10,18 +10,24 @@ use crate::effect::ClaimsToBind;
 use crate::rank::Rank;
 use crate::scheduling::cycle_state::CycleState;
 use crate::scheduling::post_filter::{FailedAttempt, PostFilter};
-use crate::scheduling::search::Room;
+use crate::scheduling::search::{NodeColumns, Room};
 use crate::scheduling::verdict::{Verdict, Why};
 use crate::scheduling::waiting::WaitingPods;
 
-/// What the answer of a Filter or a Score depends on. An incremental search re-examines only what has changed.
+/// What the answer of a Filter or a Score depends on; the later, the more. The search keeps answers about single nodes,
+/// and asks again only where a node has changed, so a plugin must not look further than it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// The pod's shape, and the node with what is on it.
+    /// Nothing: it has no say.
+    Nothing,
+    /// What the pod says of nodes (selector, affinity, tolerations, images, features, annotations, whether it may run on
+    /// revocable ones), and the node without what is on it.
+    Spec,
+    /// That, the pod's requests and ports, and what is on the node. Not its labels: pods that differ in those share answers.
     Node,
     /// The pod's shape, and what is in the node's topology domain.
     Domain,
-    /// The whole cluster.
+    /// The task itself, the time, or the whole cluster.
     Cluster,
 }
 
@@ -105,10 +111,18 @@ pub trait NodePlugin: Send {
         None
     }
 
-    /// A session begins. Answers whether what the plugin says of nodes may be other than before for a reason that no node
-    /// shows: what was kept of it is then asked anew.
-    fn open(&mut self, cluster: &ClusterState) -> bool {
-        false
+    /// A session begins.
+    fn open(&mut self, cluster: &ClusterState) {}
+
+    /// What its Score depends on for one task: it may have nothing to say about most. PreScore of one that looks at single
+    /// nodes gets no nodes, leaves nothing, and answers from the shape alone.
+    fn score_scope_for(&self, cluster: &ClusterState, task: TaskId) -> Scope {
+        self.score_scope().unwrap_or(Scope::Nothing)
+    }
+
+    /// Moves with what its answers about single nodes depend on beside its scope; never goes back.
+    fn epoch(&self, cluster: &ClusterState) -> u64 {
+        0
     }
 
     /// Why a task may not enter the queue; asked each time it would.
@@ -146,8 +160,27 @@ pub trait NodePlugin: Send {
         0.0
     }
 
+    /// [`Self::score`] of many nodes at once, by place in tie order: the very same numbers, in the order of `places`. For
+    /// plugins that look at single nodes and can go by columns.
+    fn score_nodes(
+        &self,
+        cluster: &ClusterState,
+        task: TaskId,
+        nodes: &NodeColumns,
+        places: &[u32],
+        state: &CycleState,
+        scores: &mut Vec<f64>,
+    ) {
+        scores.extend(places.iter().map(|&place| self.score(cluster, task, nodes.id(place), state)));
+    }
+
     /// Whether [`Self::normalize`] changes anything: scores then depend on all nodes that passed.
     fn normalizes(&self) -> bool {
+        false
+    }
+
+    /// Whether what [`Self::normalize`] makes of a score depends on nothing but that score, the lowest and the highest.
+    fn normalizes_by_extremes(&self) -> bool {
         false
     }
 

@@ -254,13 +254,9 @@ impl Profile {
         }
     }
 
-    /// Tells the plugins that a session begins; answers whether any of them says other things than before.
-    pub fn open(&mut self, cluster: &ClusterState) -> bool {
-        let mut changed = false;
-        for entry in &mut self.entries {
-            changed |= entry.plugin.open(cluster);
-        }
-        changed
+    /// Tells the plugins that a session begins.
+    pub fn open(&mut self, cluster: &ClusterState) {
+        self.entries.iter_mut().for_each(|entry| entry.plugin.open(cluster));
     }
 
     /// Which device of the node serves a task that asks for a share of one, if a plugin says so.
@@ -353,6 +349,16 @@ impl Profile {
 
     /// Whether the filter at this place looks at one node only. Then room that shrinks can only turn a yes into a no.
     pub(crate) fn filters_by_node(&self, entry: usize) -> bool {
-        self.entries[entry].plugin.filter_scope() == Some(Scope::Node)
+        self.filter_scope(entry) <= Scope::Node
+    }
+
+    /// What the filter at this place looks at.
+    pub(crate) fn filter_scope(&self, entry: usize) -> Scope {
+        self.entries[entry].plugin.filter_scope().unwrap_or(Scope::Nothing)
+    }
+
+    /// What the score at this place looks at.
+    pub(crate) fn score_scope(&self, entry: usize) -> Scope {
+        self.entries[entry].plugin.score_scope().unwrap_or(Scope::Nothing)
     }
 }

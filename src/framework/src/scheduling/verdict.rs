@@ -127,6 +127,31 @@ impl RefusalCount {
         *self.short.entry(short.resource).or_default() += 1;
     }
 
+    /// So many nodes that object alike, with something else than that they lack a resource.
+    pub(crate) fn add_many(&mut self, n: u32, verdict: Verdict) {
+        self.nodes += n;
+        self.unresolvable += if matches!(verdict, Verdict::Unschedulable(_)) { 0 } else { n };
+        match verdict.why() {
+            Some(Why::Says(text)) => *self.says.entry(text).or_default() += n,
+            Some(Why::Told(text)) => *self.told.entry(text).or_default() += n,
+            Some(Why::Short(_)) | None => {}
+        }
+    }
+
+    /// So many nodes that lack all of these.
+    pub(crate) fn add_short(&mut self, n: u32, unresolvable: bool, over: &[krafla_model::ResourceId]) {
+        self.nodes += n;
+        self.unresolvable += if unresolvable { n } else { 0 };
+        for &resource in over {
+            *self.short.entry(resource).or_default() += n;
+        }
+    }
+
+    /// The node that came nearest to having enough.
+    pub(crate) fn set_nearest(&mut self, nearest: Option<(Shortfall, krafla_model::NodeId)>) {
+        self.nearest = nearest;
+    }
+
     pub(crate) fn into_words(self, cluster: &ClusterState) -> Refusals {
         let names = cluster.names();
         let mut objections: BTreeMap<String, u32> = BTreeMap::new();

@@ -2,6 +2,7 @@
 
 mod engine;
 mod evictions;
+mod fast_search;
 mod framework;
 mod journal;
 mod random_runs;
