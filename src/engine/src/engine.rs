@@ -3,12 +3,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use krafla_framework::effect::{Effect, Subject};
-use krafla_framework::{Decision, Policy, Reason, Reasons, Registry, Searcher, Session};
+use krafla_framework::{
+    Decision, Descheduled, DeschedulerSettings, Policy, Reason, Reasons, Registry, Searcher, Session, UsageSource,
+};
 use krafla_model::ledger::Discrepancy;
 use krafla_model::{ClusterState, Event, JobId, Name, News, Problem, TaskId, TaskStatus, Time};
 use tracing::{debug, error, info, warn};
 
 use crate::configuration::{Configuration, ConfigurationHealth};
+use crate::descheduling::Descheduling;
 use crate::effects::{self, Written};
 use crate::explain;
 use crate::input::{Input, Outcome};
@@ -55,6 +58,7 @@ pub struct Engine {
     health: ConfigurationHealth,
     reasons: Reasons,
     searcher: Searcher,
+    descheduling: Option<Descheduling>,
     written: Written,
     parked: Parked,
     /// Tasks whose PodGroup was missing a moment ago.
@@ -93,6 +97,10 @@ pub struct CycleReport {
     pub healed: Vec<Discrepancy>,
     /// There are pods that it did not get to; the next cycle follows at once.
     pub unfinished: bool,
+    /// What became of pods that the descheduler looked at, in order.
+    pub descheduled: Vec<Descheduled>,
+    /// Whether the descheduler had a round.
+    pub had_round: bool,
 }
 
 impl Engine {
@@ -120,6 +128,7 @@ impl Engine {
             health: ConfigurationHealth { current: true, ..ConfigurationHealth::default() },
             reasons: Reasons::default(),
             searcher: Searcher::default(),
+            descheduling: None,
             written: Written::default(),
             parked: Parked::default(),
             lonely: Parked::default(),
@@ -153,6 +162,11 @@ impl Engine {
         &self.reasons
     }
 
+    /// Where the descheduler takes the use of nodes and pods from; `None` without one.
+    pub fn usage_source(&self) -> Option<&UsageSource> {
+        self.descheduling.as_ref().map(Descheduling::usage)
+    }
+
     /// Cycles so far.
     pub fn cycles(&self) -> u64 {
         self.cycles
@@ -174,7 +188,7 @@ impl Engine {
             return self.cluster.now();
         }
         let timed = self.parked.next().min(self.lonely.next()).min(self.cluster.reservations_end());
-        let timed = timed.min(self.configuration.plugins.wakes_at(&self.cluster));
+        let timed = timed.min(self.configuration.plugins.wakes_at(&self.cluster)).min(self.next_round());
         match self.last_cycle {
             Some(last) if self.restless => timed.min(last + self.options.period_ms),
             _ => timed,
@@ -194,6 +208,7 @@ impl Engine {
         self.stirred |= !self.parked.release(now).is_empty();
         self.tell_of_lonely(now, &mut step);
         let due = self.stirred
+            || self.next_round() <= now
             || self.last_cycle.is_none()
             || (self.restless && self.last_cycle.is_some_and(|last| now >= last + self.options.period_ms));
         if due {
@@ -242,6 +257,47 @@ impl Engine {
             }
             Input::Outcome(outcome) => self.take_in_outcome(outcome, step),
             Input::Configuration { file, text } => self.configure(&file, &text),
+            Input::Descheduler(settings) => self.configure_descheduler(settings.map(|settings| *settings)),
+            Input::Deschedule => {
+                if let Some(descheduling) = &mut self.descheduling {
+                    descheduling.next = self.cluster.now();
+                }
+            }
+        }
+    }
+
+    /// When the descheduler has its next round.
+    fn next_round(&self) -> Time {
+        self.descheduling.as_ref().map_or(Time::NEVER, |descheduling| descheduling.next)
+    }
+
+    fn configure_descheduler(&mut self, settings: Option<DeschedulerSettings>) {
+        let Some(settings) = settings else {
+            self.descheduling = None;
+            return;
+        };
+        if self.descheduling.as_ref().is_some_and(|known| known.settings == settings) {
+            return;
+        }
+        let file = settings.file.clone();
+        match Descheduling::make(settings, &self.registry, self.cluster.now()) {
+            Ok(made) => {
+                info!(file, "descheduler policy in force");
+                for warning in &made.built.warnings {
+                    warn!("{warning}");
+                }
+                self.descheduling = Some(made);
+            }
+            Err(problems) => {
+                error!(file, "descheduler policy refused, what was in force stays:\n{}", problems.join("\n"));
+                self.health.refused += 1;
+                self.refusal = Some(Effect::Event {
+                    about: Subject::Scheduler,
+                    warning: true,
+                    reason: "InvalidConfiguration".to_owned(),
+                    message: problems.join("\n"),
+                });
+            }
         }
     }
 
@@ -356,6 +412,7 @@ impl Engine {
             error!("a book was off and has been healed: {discrepancy}");
         }
         self.discrepancies += healed.len() as u64;
+        let had_round = self.next_round() <= self.cluster.now();
         let mut outcome = match self.run_session() {
             Some(outcome) => outcome,
             None => {
@@ -390,12 +447,21 @@ impl Engine {
         self.stirred |= outcome.unfinished;
         self.restless = !outcome.decisions.is_empty();
         debug!(decisions = outcome.decisions.len(), "cycle done");
-        CycleReport { number: self.cycles, decisions: outcome.decisions, healed, unfinished: outcome.unfinished }
+        CycleReport {
+            number: self.cycles,
+            decisions: outcome.decisions,
+            healed,
+            unfinished: outcome.unfinished,
+            descheduled: outcome.descheduled,
+            had_round,
+        }
     }
 
     /// Runs the actions. A panic in one of them means a broken book: the session is dropped, the books are healed, and
     /// the plugins are built anew.
     fn run_session(&mut self) -> Option<krafla_framework::Outcome> {
+        let now = self.cluster.now();
+        let mut due = self.descheduling.as_mut().filter(|descheduling| descheduling.next <= now);
         let Configuration { plugins, actions, action_names, .. } = &mut self.configuration;
         let (cluster, reasons, searcher) = (&mut self.cluster, &mut self.reasons, &mut self.searcher);
         let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -403,8 +469,14 @@ impl Engine {
             for action in actions.iter_mut() {
                 session.run(&mut **action);
             }
+            if let Some(descheduling) = &mut due {
+                session.run(&mut *descheduling.built.action);
+            }
             session.close()
         }));
+        if let Some(descheduling) = due {
+            descheduling.round_done(now);
+        }
         match ran {
             Ok(outcome) => Some(outcome),
             Err(_) => {
