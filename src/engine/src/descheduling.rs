@@ -3,6 +3,9 @@
 use krafla_framework::{BuiltDescheduler, DeschedulerSettings, Registry, UsageSource};
 use krafla_model::Time;
 
+/// How long the first round waits for the use of nodes to be known, at most.
+const FIRST_READING_MS: i64 = 10_000;
+
 /// A descheduler in force.
 pub(crate) struct Descheduling {
     pub(crate) settings: DeschedulerSettings,
@@ -18,7 +21,9 @@ impl Descheduling {
             return Err(vec!["this build has no descheduler".to_owned()]);
         };
         let built = build(&settings)?;
-        let next = if settings.interval_ms > 0 { now } else { Time::NEVER };
+        // What has to be measured is not known at once.
+        let patience = if built.usage == UsageSource::default() { 0 } else { settings.interval_ms.min(FIRST_READING_MS) };
+        let next = if settings.interval_ms > 0 { now + patience } else { Time::NEVER };
         Ok(Self { settings, built, next })
     }
 

@@ -37,6 +37,8 @@ pub struct Options {
     pub period_ms: i64,
     /// Whether pods are scheduled one by one by their profile, without queues and jobs.
     pub profile_only: bool,
+    /// Whether nothing is scheduled: only the descheduler decides anything.
+    pub only_deschedules: bool,
     /// Whether Kubernetes events are among the effects.
     pub events: bool,
     /// Orders equal nodes by a hash of this seed instead of by name.
@@ -45,7 +47,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { period_ms: 1_000, profile_only: false, events: true, tie_seed: None }
+        Self { period_ms: 1_000, profile_only: false, only_deschedules: false, events: true, tie_seed: None }
     }
 }
 
@@ -117,6 +119,7 @@ impl Engine {
     }
 
     fn with_configuration(registry: Registry, options: Options, configuration: Configuration) -> Self {
+        let configuration = configuration.for_engine(&options);
         let mut cluster = ClusterState::new();
         cluster.set_tie_seed(options.tie_seed);
         cluster.leave_unchecked(configuration.policy.unchecked());
@@ -379,7 +382,7 @@ impl Engine {
             Ok((configuration, warnings)) => {
                 info!(file, "configuration in force");
                 self.cluster.leave_unchecked(configuration.policy.unchecked());
-                self.configuration = configuration;
+                self.configuration = configuration.for_engine(&self.options);
                 self.searcher = Searcher::default();
                 self.health.accepted += 1;
                 self.health.current = true;
@@ -486,7 +489,8 @@ impl Engine {
                 for turn in 0..AUDIT_SLICES {
                     self.discrepancies += self.cluster.audit_slice(turn, AUDIT_SLICES).len() as u64;
                 }
-                self.configuration = Configuration::rebuild(&self.configuration, &self.registry);
+                self.configuration =
+                    Configuration::rebuild(&self.configuration, &self.registry).for_engine(&self.options);
                 self.searcher = Searcher::default();
                 None
             }
