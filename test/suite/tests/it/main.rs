@@ -1,5 +1,6 @@
 //! One binary for all of them: linking is what tests cost.
 
+mod drift;
 mod engine;
 mod evictions;
 mod framework;
