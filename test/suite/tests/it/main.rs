@@ -1,5 +1,6 @@
 //! One binary for all of them: linking is what tests cost.
 
+mod defragment;
 mod drift;
 mod engine;
 mod evictions;
