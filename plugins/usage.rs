@@ -7,7 +7,8 @@
 use krafla_framework::conf::catalogue::ArgumentKind::{Any, Integer};
 use krafla_framework::session_plugin::SessionPlugin;
 use krafla_framework::{
-    ArgumentInfo, CycleState, NodePlugin, PluginEntry, PluginInfo, Point, ProfileEntry, Room, Scope, Value, Verdict, Why,
+    ArgumentInfo, CycleState, NodePlugin, PluginEntry, PluginInfo, Point, ProfileEntry, Room, Scope, Value, Verdict,
+    Why,
 };
 use krafla_model::{ClusterState, NodeId, ResourceId, TaskId, TaskStatus};
 
@@ -131,7 +132,10 @@ impl NodePlugin for Load {
 
     fn filter(&self, cluster: &ClusterState, _: TaskId, node: NodeId, _: Room, _: &CycleState) -> Verdict {
         let Some(used) = measured(cluster, node) else { return Verdict::Fits };
-        let says = ["the CPU load of the node exceeds the upper limit.", "the memory load of the node exceeds the upper limit."];
+        let says = [
+            "the CPU load of the node exceeds the upper limit.",
+            "the memory load of the node exceeds the upper limit.",
+        ];
         for (i, id) in DIMENSIONS.into_iter().enumerate() {
             let whole = cluster.node(node).allocatable.get(id);
             if i128::from(used[i]) * 100 > i128::from(whole) * i128::from(self.thresholds[i]) && whole > 0 {
@@ -169,9 +173,8 @@ impl Load {
         let host = cluster.node(node);
         let whole = DIMENSIONS.map(|id| host.allocatable.get(id) as f64);
         let mut used = used.map(|amount| amount as f64);
-        let part = |used: &[f64; 2]| {
-            [0, 1].map(|i| if whole[i] > 0.0 { (used[i] / whole[i]).clamp(0.0, 1.0) } else { 0.0 })
-        };
+        let part =
+            |used: &[f64; 2]| [0, 1].map(|i| if whole[i] > 0.0 { (used[i] / whole[i]).clamp(0.0, 1.0) } else { 0.0 });
         let weights = self.weights.map(|weight| weight as f64);
         let mut tasks = host.books().tasks.clone();
         tasks.sort_unstable();
@@ -228,7 +231,11 @@ mod tests {
     }
 
     fn scene(cpu: i64, memory: i64, at: i64) -> Scene {
-        Scene::new().at(1_000_000).node("n", "10c100Mi").event(used("n", cpu, memory, at)).job("p", |job| job.pending(1, "1c"))
+        Scene::new()
+            .at(1_000_000)
+            .node("n", "10c100Mi")
+            .event(used("n", cpu, memory, at))
+            .job("p", |job| job.pending(1, "1c"))
     }
 
     #[test]
@@ -276,9 +283,7 @@ mod tests {
         let with = |ran: i64| {
             let scene = Scene::new().at(1_000_000).node("n", "10c100Mi").event(used("n", 10, 0, 1_000_000));
             scene
-                .job("q", |job| {
-                    job.running(1, "5c", "n").each(|pod| pod.started = Some(Time(1_000_000 - ran)))
-                })
+                .job("q", |job| job.running(1, "5c", "n").each(|pod| pod.started = Some(Time(1_000_000 - ran))))
                 .job("p", |job| job.pending(1, "1c"))
         };
         // 10 percent, and 0.7 of 5 cores; an old pod is in what was measured.

@@ -132,7 +132,8 @@ async fn a_refusal_ends_it_and_a_dry_run_does_nothing() {
         }))
         .await;
     let budgets = stage.api("policy/v1", "PodDisruptionBudget", None);
-    let status = json!({ "status": { "disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 0, "expectedPods": 1 } });
+    let status =
+        json!({ "status": { "disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 0, "expectedPods": 1 } });
     budgets.patch_status("kept", &PatchParams::default(), &Patch::Merge(&status)).await.expect("the status is written");
     taint(&stage, "n0").await;
 

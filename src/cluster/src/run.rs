@@ -30,8 +30,8 @@ use crate::leader::{self, Election, ElectionError};
 use crate::metrics::Metrics;
 use crate::perform::{Performer, Role, text_of};
 use crate::scheduler::{Duty, Scheduler};
-use crate::watch::{Change, Kind, watch};
 use crate::usage::Wanted;
+use crate::watch::{Change, Kind, watch};
 use crate::{configuration, queues, usage};
 
 /// Changes under way between the watches and the feed, at most.

@@ -181,7 +181,8 @@ impl Scheduler {
                 self.engine.follow(now, inputs);
             }
             self.health.working_since(None);
-            if self.duty.once && self.duty.round_done && self.performer.is_quiet() && self.duty.on_their_way.is_empty() {
+            if self.duty.once && self.duty.round_done && self.performer.is_quiet() && self.duty.on_their_way.is_empty()
+            {
                 break;
             }
             if unseen && observed.elapsed() >= OBSERVE_EVERY {

@@ -22,7 +22,8 @@ impl Descheduling {
         };
         let built = build(&settings)?;
         // What has to be measured is not known at once.
-        let patience = if built.usage == UsageSource::default() { 0 } else { settings.interval_ms.min(FIRST_READING_MS) };
+        let patience =
+            if built.usage == UsageSource::default() { 0 } else { settings.interval_ms.min(FIRST_READING_MS) };
         let next = if settings.interval_ms > 0 { now + patience } else { Time::NEVER };
         Ok(Self { settings, built, next })
     }

@@ -154,7 +154,10 @@ mod tests {
         let (_leader, leads) = watch::channel(true);
         let (outcomes, metrics, backlog) = (Outcomes(mailbox), Metrics::new(), Backlog::new());
         let evictor = Evictor::new(Means { clients, outcomes, metrics, backlog, leads });
-        evictor.evict(PodRef { uid: "u1".into(), namespace: "ns".into(), name: "p".into() }, By::Eviction { grace_seconds: None });
+        evictor.evict(
+            PodRef { uid: "u1".into(), namespace: "ns".into(), name: "p".into() },
+            By::Eviction { grace_seconds: None },
+        );
         match letters.recv().await {
             Some(Letter::Input(input)) => match *input {
                 Input::Outcome(outcome) => (outcome, asked.lock().expect("unpoisoned").len()),

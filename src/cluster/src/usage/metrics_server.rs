@@ -127,7 +127,8 @@ mod tests {
             let why = read_nodes(body, Time(0)).expect_err("refused");
             assert!(why.contains("not what it should be"), "{why}");
         }
-        let why = read_nodes(br#"{"items":[{"metadata":{"name":"n"},"usage":{"cpu":"much"}}]}"#, Time(0)).expect_err("refused");
+        let why = read_nodes(br#"{"items":[{"metadata":{"name":"n"},"usage":{"cpu":"much"}}]}"#, Time(0))
+            .expect_err("refused");
         assert!(why.contains("cpu is \"much\""), "{why}");
     }
 }

@@ -143,16 +143,26 @@ mod tests {
     fn real_and_wrong_answers() {
         let read_real = read(REAL.as_bytes()).expect("read");
         assert_eq!(read_real, BTreeMap::from([("n1".into(), 951_235), ("n2".into(), 0)]));
-        let of = |result: &str| format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{result}]}}}}"#);
+        let of =
+            |result: &str| format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{result}]}}}}"#);
         for (body, wanted) in [
             ("<html>".to_owned(), "not what it should be"),
-            (r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#.to_owned(), "the query failed: parse error"),
-            (r#"{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}"#.to_owned(), "a vector is needed"),
+            (
+                r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#.to_owned(),
+                "the query failed: parse error",
+            ),
+            (
+                r#"{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}"#.to_owned(),
+                "a vector is needed",
+            ),
             (of(r#"{"metric":{},"value":[1,"0.5"]}"#), "no label `instance`"),
             (of(r#"{"metric":{"instance":"n"},"value":[1,"NaN"]}"#), "has to be from 0 to 1"),
             (of(r#"{"metric":{"instance":"n"},"value":[1,"95"]}"#), "has to be from 0 to 1"),
             (of(r#"{"metric":{"instance":"n"},"value":[1,"much"]}"#), "not a number"),
-            (of(r#"{"metric":{"instance":"n"},"value":[1,"0"]},{"metric":{"instance":"n"},"value":[1,"0"]}"#), "several values of n"),
+            (
+                of(r#"{"metric":{"instance":"n"},"value":[1,"0"]},{"metric":{"instance":"n"},"value":[1,"0"]}"#),
+                "several values of n",
+            ),
         ] {
             let why = read(body.as_bytes()).expect_err(&body);
             assert!(why.contains(wanted), "{body}: {why}");

@@ -93,7 +93,8 @@ impl World {
 pub fn amounts(written: &BTreeMap<String, String>) -> Result<Amounts, String> {
     let mut read = Amounts::default();
     for (resource, text) in written {
-        let amount = krafla_model::quantity::parse(text, unit_of(resource)).map_err(|why| format!("`{resource}`: {why}"))?;
+        let amount =
+            krafla_model::quantity::parse(text, unit_of(resource)).map_err(|why| format!("`{resource}`: {why}"))?;
         read.set_amount(&resource.as_str().into(), amount);
     }
     Ok(read)

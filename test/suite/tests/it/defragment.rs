@@ -20,7 +20,9 @@ const PODS_OF_GANG: u32 = 2;
 
 fn conf(gang: Option<usize>) -> String {
     let (action, told) = match gang {
-        Some(i) => (", defragment", format!("configurations:\n- name: defragment\n  arguments: {{job: {}}}\n", name(i))),
+        Some(i) => {
+            (", defragment", format!("configurations:\n- name: defragment\n  arguments: {{job: {}}}\n", name(i)))
+        }
         None => ("", String::new()),
     };
     format!(
@@ -47,7 +49,9 @@ fn workload(path: &PathBuf) -> Workload {
     let mut workload = load(Kind::Openb, path, &Options::default()).expect("the trace loads");
     let has: i64 = workload.nodes.iter().map(|node| node.gpus * i64::from(node.count)).sum::<i64>() * 1_000;
     let mut jobs = std::mem::take(&mut workload.jobs);
-    jobs.sort_by_cached_key(|job| dice(job.name.bytes().fold(7, |sum, byte| sum * 31 + u64::from(byte))));
+    jobs.sort_by_cached_key(|job| {
+        dice(job.name.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte))))
+    });
     let mut asked = 0;
     for job in &mut jobs {
         let of = |one: &PodShape| if one.gpu_milli > 0 { one.gpu_milli } else { one.gpus * 1_000 };
@@ -88,7 +92,7 @@ impl Observer for Moves {
 }
 
 fn starts(world: &World, i: usize) -> bool {
-    let gang = world.jobs().iter().find(|job| job.name == format!("gang-{i}"));
+    let gang = world.jobs().iter().find(|job| *job.name == *format!("gang-{i}"));
     gang.is_some_and(|job| job.started.is_some())
 }
 
@@ -103,7 +107,7 @@ fn world(workload: &Workload) -> World {
 }
 
 #[test]
-#[ignore = "minutes; run it with --release and KRAFLA_DATA"]
+#[ignore = "seconds; it needs KRAFLA_DATA"]
 fn defragment_makes_room_for_more_gangs_than_chance_does() {
     let folder = std::env::var_os("KRAFLA_DATA").map(PathBuf::from);
     let Some(path) = folder.map(|folder| folder.join("openb/openb_pod_list_default.csv")).filter(|path| path.exists())
@@ -138,10 +142,12 @@ fn defragment_makes_room_for_more_gangs_than_chance_does() {
         random.run_until(Time(at(i) + MINUTE), &mut Unobserved);
         let runs = |index: &usize| {
             let pod = random.pod(*index);
-            !pod.gone && pod.spec.node.is_some() && pod.spec.shape.request.get(krafla_model::resources::GPU_NAME).is_some()
+            !pod.gone
+                && pod.spec.node.is_some()
+                && pod.spec.shape.request.get(krafla_model::resources::GPU_NAME).is_some()
         };
         let mut running: Vec<usize> = (0..random.n_pods()).filter(runs).collect();
-        running.sort_by_key(|index| dice(*index as u64 + 1_000_003 * i as u64));
+        running.sort_by_key(|index| dice((*index + 1_000_003 * i) as u64));
         for index in running.into_iter().take(*n as usize) {
             let name = random.pod(index).spec.name.clone();
             random.plan(Time(at(i) + MINUTE), Happening::EvictFrom { namespace: None, name });
@@ -149,7 +155,10 @@ fn defragment_makes_room_for_more_gangs_than_chance_does() {
         random.run_until(Time(at(i) + 9 * MINUTE), &mut Unobserved);
         by_chance += usize::from(starts(&random, i));
     }
-    println!("gangs of {PODS_OF_GANG} pods of 8 GPUs: {fit} of {GANGS} fit after {} moves; by chance {by_chance}", moves.0);
+    println!(
+        "gangs of {PODS_OF_GANG} pods of 8 GPUs: {fit} of {GANGS} fit after {} moves; by chance {by_chance}",
+        moves.0
+    );
     println!("by gang (without a move, moves, with): {by_gang:?}");
     assert!(fit > by_chance);
 }

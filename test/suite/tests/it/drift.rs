@@ -15,9 +15,7 @@ use krafla_model::{
     Amounts, BudgetSpec, Event, Name, NodeSpec, NodeUsageSpec, PodDetails, PodGroupSpec, PodPhase, PodShape,
     PodUsageSpec, QueueSpec, Time,
 };
-use krafla_simulator::world::{
-    Controller, Happening, Life, Observer, PodChange, Setup, Submission, Submitted, World,
-};
+use krafla_simulator::world::{Controller, Happening, Life, Observer, PodChange, Setup, Submission, Submitted, World};
 use krafla_test_suite::registry;
 
 const MINUTE: i64 = 60_000;
@@ -141,7 +139,8 @@ fn template(t: u64) -> Submission {
     let name = format!("t{t:04}");
     let labels = [("app".into(), Name::from(name.as_str()))].into_iter().collect();
     let request = Amounts::default().with("cpu", POD_CPU).with("memory", 1 << 30);
-    let shape = Arc::new(PodShape { namespace: "default".into(), labels, request, controlled: true, ..PodShape::default() });
+    let shape =
+        Arc::new(PodShape { namespace: "default".into(), labels, request, controlled: true, ..PodShape::default() });
     let owner = Owner { kind: "ReplicaSet".into(), name: name.as_str().into(), uid: name.as_str().into() };
     let details = Arc::new(PodDetails { owners: vec![owner], ..PodDetails::default() });
     let life = Life { controller: Controller::Recreate, ..Life::default() };
@@ -274,24 +273,30 @@ fn a_day_with_a_plan_comes_to_rest() {
 
 /// The same in full, beside a descheduler without a plan. It prints the table of docs/descheduler.md.
 #[test]
-#[ignore = "a minute; run it with --release"]
+#[ignore = "a minute"]
 fn a_day_on_five_hundred_nodes_with_and_without_a_plan() {
     let planned = day(500, 24, Planning::Kept);
     let plain = day(500, 24, Planning::Off);
     let mut table = "| | with the plan | without |\n|---|---|---|\n".to_owned();
     let sum = |day: &Day, hours: std::ops::Range<usize>| day.moves[hours].iter().sum::<u32>();
-    for (name, hours) in [("hours 1 to 12, load changes", 0..12), ("hours 13 and 14", 12..14), ("hours 15 to 24", 14..24)] {
+    for (name, hours) in
+        [("hours 1 to 12, load changes", 0..12), ("hours 13 and 14", 12..14), ("hours 15 to 24", 14..24)]
+    {
         let _ = writeln!(table, "| moves in {name} | {} | {} |", sum(&planned, hours.clone()), sum(&plain, hours));
     }
     for (name, of) in [
-        ("a template between the same two nodes again within 30 minutes", (|day: &Day| day.ping_pongs) as fn(&Day) -> u32),
+        (
+            "a template between the same two nodes again within 30 minutes",
+            (|day: &Day| day.ping_pongs) as fn(&Day) -> u32,
+        ),
         ("pods that came back to the node they left", |day| day.returned),
         ("budgets overspent", |day| day.overspent),
     ] {
         let _ = writeln!(table, "| {name} | {} | {} |", of(&planned), of(&plain));
     }
     let percent = |tenths: i64| format!("{}.{} %", tenths / 10, tenths % 10);
-    for (name, i) in [("before the first round", 0), ("after 12 hours", 144), ("at the end", planned.hottest.len() - 1)] {
+    for (name, i) in [("before the first round", 0), ("after 12 hours", 144), ("at the end", planned.hottest.len() - 1)]
+    {
         let (a, b) = (percent(planned.hottest[i]), percent(plain.hottest[i]));
         let _ = writeln!(table, "| load of the fullest node {name} | {a} | {b} |");
     }

@@ -103,6 +103,19 @@ pub struct CompiledPolicy {
     pub problems: Vec<Problem>,
 }
 
+/// Whether a text is a policy, or was meant to be.
+#[must_use]
+pub fn is_one(text: &str) -> bool {
+    let of = |line: &str, key: &str| {
+        let value = line.strip_prefix(key)?.trim_start().strip_prefix(':')?.trim();
+        Some(value.trim_matches(['"', '\'']).to_owned())
+    };
+    text.lines().any(|line| {
+        of(line, "kind").is_some_and(|kind| kind == KIND)
+            || of(line, "apiVersion").is_some_and(|version| version.starts_with("descheduler/"))
+    })
+}
+
 /// Compiles `text`, which came from `file`. With `auto_enable`, plugins that have an entry in `pluginConfig` and are
 /// enabled nowhere in a profile without `plugins` are enabled where they take part.
 #[must_use]

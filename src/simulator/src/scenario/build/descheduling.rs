@@ -12,9 +12,7 @@ use crate::world::{Happening, Use, UseOf, amounts};
 /// Where messages say that the policy is.
 const FILE: &str = "descheduler.policy";
 
-pub(super) fn settings(
-    entry: &serde_saphyr::Spanned<DeschedulerEntry>,
-) -> Result<DeschedulerSettings, Wrong> {
+pub(super) fn settings(entry: &serde_saphyr::Spanned<DeschedulerEntry>) -> Result<DeschedulerSettings, Wrong> {
     let e = &entry.value;
     let duration = |text: &Option<String>, key: &str, default: i64| match text {
         None => Ok(default),
