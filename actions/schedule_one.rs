@@ -1,7 +1,10 @@
 //! `schedule-one`: pods one by one, in the order of their profile's QueueSort, as kube-scheduler does.
 //!
 //! One attempt is one scheduling cycle: PreFilter, Filter, Score; Reserve and Permit; or PostFilter. Pods that have been
-//! promised a node, and are at least as important, count as if they were there.
+//! promised a node, and are at least as important, count as if they were there. Pods of a group that a plugin wants
+//! together are tried together: `group.rs`.
+
+mod group;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +13,7 @@ use krafla_framework::conf::catalogue::ActionInfo;
 use krafla_framework::conf::policy::{DEFAULT_PREEMPTION, SCHEDULE_ONE};
 use krafla_framework::{
     Action, Arguments, EvictionCertificate, ExtensionPoint, Found, PodRef, Reason, Refusals, Refused, SearchLimits,
-    Session,
+    Session, Statement,
 };
 use krafla_model::{NodeId, TaskId, TaskStatus};
 
@@ -66,7 +69,10 @@ impl Action for ScheduleOne {
             activate(session);
             let next = session.with_queue(|queue, _, cluster| queue.pop(cluster)).flatten();
             let Some(task) = next else { return };
-            self.attempt(session, task);
+            match session.plugins().profile_for(session.cluster(), task).pod_group(session.cluster(), task) {
+                Some((group, plugin)) => self.attempt_group(session, task, group, plugin),
+                None => self.attempt(session, task),
+            }
         }
         session.leave_unfinished();
     }
@@ -74,13 +80,11 @@ impl Action for ScheduleOne {
 
 impl ScheduleOne {
     fn attempt(&mut self, session: &mut Session<'_>, task: TaskId) {
-        let tried = self.try_out(session, task);
+        let tried = self.try_out(session, task, true);
         match tried {
             Tried::Fits(node) => {
-                session.clear_nomination(task);
                 let mut statement = session.statement();
-                statement.lift_reservation(task);
-                if statement.allocate(task, node).is_ok() {
+                if place(&mut statement, task, node) {
                     statement.commit_binds();
                     take_back(session);
                 } else {
@@ -104,8 +108,8 @@ impl ScheduleOne {
         }
     }
 
-    /// Looks for a node, and for what would make one fit. Nothing of it stays.
-    fn try_out(&mut self, session: &mut Session<'_>, task: TaskId) -> Tried {
+    /// Looks for a node, and if it `may_preempt` for what would make one fit. Nothing of it stays.
+    fn try_out(&mut self, session: &mut Session<'_>, task: TaskId, may_preempt: bool) -> Tried {
         let mut statement = session.statement();
         let kept = statement.lift_reservation(task);
         for (other, node) in nominated_before(statement.session(), task) {
@@ -122,7 +126,7 @@ impl ScheduleOne {
         }
         match self.search(session, task) {
             Found::Node { node, .. } => Tried::Fits(node),
-            Found::Nothing(refusals) if refusals.error.is_some() || refusals.nodes == 0 => {
+            Found::Nothing(refusals) if !may_preempt || refusals.error.is_some() || refusals.nodes == 0 => {
                 Tried::FitsNowhere { refusals: Box::new(refusals), preemption: None, said: String::new() }
             }
             Found::Nothing(refusals) => {
@@ -151,6 +155,13 @@ impl ScheduleOne {
 enum Tried {
     Fits(NodeId),
     FitsNowhere { refusals: Box<Refusals>, preemption: Option<(NodeId, Vec<TaskId>)>, said: String },
+}
+
+/// Gives a pod its node; answers whether it has it.
+fn place(statement: &mut Statement<'_, '_>, task: TaskId, node: NodeId) -> bool {
+    statement.session_mut().clear_nomination(task);
+    statement.lift_reservation(task);
+    statement.allocate(task, node).is_ok()
 }
 
 /// How many fit nodes are looked for: kube-scheduler's `numFeasibleNodesToFind`. A percentage of 0 goes by the size of

@@ -1,6 +1,7 @@
 //! `predicates`: Kubernetes' filters. Which of them are asked is configured; what they ask is in [`crate::node`].
 
 use krafla_framework::conf::catalogue::ArgumentKind::{Any, Bool, Integer, Unread};
+use krafla_framework::conf::kube::args::VolumeBindingArgs;
 use krafla_framework::session_plugin::SessionPlugin;
 use krafla_framework::{ArgumentInfo, PluginEntry, PluginInfo, Point};
 use krafla_framework::{NodePlugin, ProfileEntry};
@@ -120,7 +121,8 @@ impl SessionPlugin for Predicates {
         let mut entries: Vec<ProfileEntry> = filters.into_iter().map(ProfileEntry::filter).collect();
         if let Some(seconds) = self.volume_binding {
             let points = [PreFilter, Filter, Reserve, PreBind].into();
-            entries.push(ProfileEntry::at(Box::new(VolumeBinding::with_timeout(seconds)), points, 0.0));
+            let args = VolumeBindingArgs { bind_timeout_seconds: seconds, shape: Vec::new() };
+            entries.push(ProfileEntry::at(Box::new(VolumeBinding::new(args)), points, 0.0));
         }
         let points = [PreFilter, Filter, Score, Reserve, PreBind].into();
         let devices = DynamicResources::with_timeout_ms(self.device_search_ms);

@@ -1,11 +1,9 @@
 //! `GangScheduling`: Kubernetes' own gangs. A pod enters the queue when its group is there and has as many pods as it
-//! needs; it waits at Permit, with its node, until as many are together, and then all go at once.
-//!
-//! Pods are tried one by one: Kubernetes 1.36 tries a whole group in one cycle, behind an alpha gate.
+//! needs. All of the group that wait are tried in one cycle, and placed if they are enough with those that are placed already.
 
 use krafla_framework::{NodePlugin, Permit, WaitingPods, Why};
 use krafla_model::cluster_event::{ActionType, EventResource};
-use krafla_model::{ClusterState, NodeId, TaskId};
+use krafla_model::{ClusterState, JobId, NodeId, TaskId};
 
 /// How long a pod waits for the others at Permit, in milliseconds.
 const WAIT_MS: i64 = 5 * 60 * 1_000;
@@ -42,6 +40,11 @@ impl NodePlugin for GangScheduling {
         Some(&EVENTS)
     }
 
+    fn pod_group(&self, cluster: &ClusterState, task: TaskId) -> Option<JobId> {
+        cluster.task(task).job.filter(|group| cluster.job(*group).min_available() > 1)
+    }
+
+    /// Whoever comes here with too few others, because a part of the group was sent back, waits for it.
     fn permit(&mut self, cluster: &ClusterState, task: TaskId, _: NodeId, waiting: &mut WaitingPods) -> Permit {
         let Some(id) = cluster.task(task).job else { return Permit::Approve };
         let group = cluster.job(id);

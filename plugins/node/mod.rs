@@ -115,9 +115,9 @@ pub fn all() -> Vec<NodePluginBuilder> {
         ),
         builder(
             VolumeBinding::NAME,
-            "volumes of claims, and those that wait for a node",
-            &[PreFilter, Filter, Reserve, PreBind],
-            Some(0),
+            "volumes of claims, and those that wait for a node; nodes by their storage",
+            &[PreFilter, Filter, PreScore, Score, Reserve, PreBind],
+            Some(1),
             Build::From(|args| Ok(Box::new(VolumeBinding::from_args(args)?))),
         ),
         builder("VolumeZone", "zones of volumes", &[PreFilter, Filter], Some(0), plain(|| Box::new(VolumeZone))),

@@ -171,12 +171,13 @@ impl NodePlugin for NodeResourcesFit {
     }
 }
 
-fn percent(part: i64, whole: i64) -> i64 {
+/// A part of a whole that is not 0, in percent, rounded down.
+pub(super) fn percent(part: i64, whole: i64) -> i64 {
     i64::try_from(i128::from(part) * 100 / i128::from(whole)).unwrap_or(i64::MAX)
 }
 
 /// The broken line through `shape`, its scores times ten, flat outside.
-fn interpolate(shape: &[(i64, i64)], utilisation: i64) -> i64 {
+pub(super) fn interpolate(shape: &[(i64, i64)], utilisation: i64) -> i64 {
     let Some(&(last_at, last)) = shape.last() else { return 0 };
     let mut before = shape[0];
     if utilisation <= before.0 {

@@ -9,16 +9,18 @@ use krafla_model::{ClusterState, Name, NodeId, TaskId, TaskStatus};
 
 use super::volume_claims::{claims, concerns};
 
-/// In-tree plugins, and the drivers that take them over.
-const MIGRATED: [(&str, &str); 7] = [
+/// In-tree plugins, and the drivers that take them over: on every node that says which drivers it has, whether it names the
+/// plugin as taken over or not.
+const MIGRATED: [(&str, &str); 5] = [
     ("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
     ("kubernetes.io/azure-disk", "disk.csi.azure.com"),
-    ("kubernetes.io/azure-file", "file.csi.azure.com"),
     ("kubernetes.io/cinder", "cinder.csi.openstack.org"),
     ("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
     ("kubernetes.io/portworx-volume", "pxd.portworx.com"),
-    ("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"),
 ];
+
+/// In-tree plugins whose volumes count for no driver.
+const UNCOUNTED: [&str; 2] = ["kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"];
 
 /// See the module.
 pub struct NodeVolumeLimits;
@@ -149,17 +151,21 @@ fn volume_of(cluster: &ClusterState, claim: &ClaimSpec, node: Option<&CsiNodeSpe
         Some(VolumeSource::Other) => None,
         None => {
             let provisioner = &storage.class(&claim.class)?.provisioner;
-            let is_in_tree = MIGRATED.iter().any(|(plugin, _)| **provisioner == **plugin);
-            let driver = if is_in_tree { driver_of(provisioner, node)? } else { provisioner.clone() };
+            let taken_over = MIGRATED.iter().any(|(plugin, _)| **provisioner == **plugin);
+            let driver = match provisioner.as_str() {
+                plugin if UNCOUNTED.contains(&plugin) => return None,
+                plugin if taken_over => driver_of(plugin, node)?,
+                _ => provisioner.clone(),
+            };
             // No driver calls a volume so.
             Some((driver, format!("claim {}/{}", claim.namespace, claim.name).into()))
         }
     }
 }
 
-/// The driver that has taken a plugin over on a node.
+/// The driver that takes a plugin over on a node.
 fn driver_of(plugin: &str, node: Option<&CsiNodeSpec>) -> Option<Name> {
-    node?.migrated.iter().find(|taken_over| taken_over.as_str() == plugin)?;
+    node?;
     MIGRATED.iter().find(|(known, _)| *known == plugin).map(|(_, driver)| (*driver).into())
 }
 
@@ -169,7 +175,6 @@ mod tests {
     use krafla_testkit::Scene;
 
     use super::super::volume_scenes::{Stored, bound, claim, limited, named, of_driver, uses, volume, waiting_class};
-    use super::*;
     use crate::testing::{objections_one_by_one, run, run_one_by_one};
 
     /// Claims of these names with volumes of the driver `d`.
@@ -229,21 +234,28 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_took_a_plugin_over_counts_its_disks() {
-        let scene = |migrated: &[&str]| {
-            let drivers = vec![("ebs.csi.aws.com".into(), Some(0))];
-            let migrated = migrated.iter().map(|plugin| (*plugin).into()).collect();
+    fn disks_of_in_tree_plugins_count_for_the_drivers_that_took_them_over() {
+        let scene = |disk: Disk, driver: &str| {
             Scene::new()
                 .node("n", "4c")
-                .has(StorageObject::Node(CsiNodeSpec { name: "n".into(), drivers, migrated }))
-                .job("p", |job| {
-                    let disk = Disk::AwsElasticBlockStore { id: "vol".into() };
-                    job.shape(|shape| shape.volumes.disks.push(disk)).pending(1, "1c")
-                })
+                .has(limited("n", driver, 0))
+                .job("p", |job| job.shape(|shape| shape.volumes.disks.push(disk.clone())).pending(1, "1c"))
         };
-        assert_eq!(run_one_by_one(&scene(&[])).binds, ["p-0 -> n"]);
-        let over = scene(&["kubernetes.io/aws-ebs"]);
-        assert_eq!(objections_one_by_one(&over, "p-0"), [(OVER.to_owned(), 1)]);
+        let ebs = || Disk::AwsElasticBlockStore { id: "vol".into() };
+        let in_tree = |plugin: &str| Disk::InTree { plugin: plugin.into(), handle: "d".into() };
+        for (disk, driver, counts) in [
+            (ebs(), "ebs.csi.aws.com", true),
+            (ebs(), "d", false),
+            (in_tree("kubernetes.io/azure-disk"), "disk.csi.azure.com", true),
+            (in_tree("kubernetes.io/azure-file"), "file.csi.azure.com", false),
+            (in_tree("kubernetes.io/vsphere-volume"), "csi.vsphere.vmware.com", false),
+        ] {
+            let scene = scene(disk.clone(), driver);
+            match counts {
+                true => assert_eq!(objections_one_by_one(&scene, "p-0"), [(OVER.to_owned(), 1)], "{disk:?}"),
+                false => assert_eq!(run_one_by_one(&scene).binds, ["p-0 -> n"], "{disk:?}"),
+            }
+        }
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub(super) fn of_driver(volume: VolumeSpec, driver: &str) -> VolumeSpec {
 /// A node that attaches so many volumes of a driver.
 pub(super) fn limited(node: &str, driver: &str, limit: i64) -> StorageObject {
     let drivers = vec![(driver.into(), Some(limit))];
-    StorageObject::Node(CsiNodeSpec { name: node.into(), drivers, migrated: Vec::new() })
+    StorageObject::Node(CsiNodeSpec { name: node.into(), drivers })
 }
 
 /// Pods that follow use these claims.

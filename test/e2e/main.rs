@@ -10,6 +10,7 @@ mod devices;
 mod evictions;
 mod extenders;
 mod faults;
+mod groups;
 mod harness;
 mod objects;
 mod profiles;

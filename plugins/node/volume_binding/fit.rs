@@ -3,7 +3,7 @@
 
 use krafla_framework::Why;
 use krafla_model::labels::Labels;
-use krafla_model::storage::{ClaimChoice, ClaimSpec, StorageClassSpec, VolumeSpec};
+use krafla_model::storage::{ClaimChoice, ClaimSpec, StorageCapacitySpec, StorageClassSpec, VolumeSpec};
 use krafla_model::{ClusterState, Name, NodeId, TaskId};
 
 use super::super::volume_claims::claims;
@@ -111,7 +111,7 @@ pub(super) fn fit(
     }
     for claim in to_provision {
         let class = storage.class(&claim.class).filter(|class| class.is_provisioned() && class.allows(labels));
-        if !has_space(cluster, claim, class.ok_or(Misfit::NothingToBind)?, labels) {
+        if space(cluster, claim, class.ok_or(Misfit::NothingToBind)?, labels) == Space::TooLittle {
             return Err(Misfit::NoSpace);
         }
         choices.push(ClaimChoice::Provision { claim: claim.name.clone() });
@@ -165,16 +165,28 @@ fn find<'a>(
         .find(|volume| volume.may_serve(claim) && volume.is_usable_on(labels) && !is_taken(volume))
 }
 
-/// Whether a volume of that size can be made, as far as the driver says how much storage there is.
-fn has_space(cluster: &ClusterState, claim: &ClaimSpec, class: &StorageClassSpec, labels: &Labels) -> bool {
+/// What is known of the storage for a volume that has to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    /// Its driver does not say how much there is.
+    Untold,
+    /// There is enough, of so many bytes in all.
+    Of(i64),
+    /// No place that the node can use has enough.
+    TooLittle,
+}
+
+/// The storage of a class that a volume for a claim would be made of.
+pub(super) fn space(cluster: &ClusterState, claim: &ClaimSpec, class: &StorageClassSpec, labels: &Labels) -> Space {
     let storage = cluster.storage();
-    let Some(size) = claim.request else { return true };
+    let Some(size) = claim.request else { return Space::Untold };
     if !storage.driver(&class.provisioner).is_some_and(|driver| driver.storage_capacity) {
-        return true;
+        return Space::Untold;
     }
-    storage.capacities().any(|one| {
+    let serves = |one: &&StorageCapacitySpec| {
         one.class == class.name
             && one.largest.is_some_and(|largest| largest >= size)
             && one.nodes.as_ref().is_some_and(|nodes| nodes.matches(labels))
-    })
+    };
+    storage.capacities().find(serves).map_or(Space::TooLittle, |one| Space::Of(one.capacity))
 }

@@ -7,11 +7,12 @@
 mod affinity;
 pub(super) mod bind;
 mod fit;
+mod score;
 
 use krafla_framework::conf::kube::args::VolumeBindingArgs;
 use krafla_framework::effect::ClaimsToBind;
 use krafla_framework::registry::ArgumentProblem;
-use krafla_framework::{CycleState, NodePlugin, PreFilter, Room, Scope, Value, Verdict, Why};
+use krafla_framework::{CycleState, NodePlugin, PreFilter, PreScore, Room, Scope, Value, Verdict, Why};
 use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
 use krafla_model::storage::ClaimChoice;
 use krafla_model::{ClusterState, NodeId, TaskId};
@@ -21,20 +22,23 @@ use super::volume_claims::concerns;
 /// See the module.
 pub struct VolumeBinding {
     timeout_ms: u64,
+    /// Score of a node by how much of its storage would be used: points of (percent, score of 0 to 10).
+    shape: Vec<(i64, i64)>,
 }
 
 impl VolumeBinding {
     /// Its name.
     pub const NAME: &'static str = "VolumeBinding";
 
-    /// With the longest wait for volumes, in seconds.
-    pub fn with_timeout(seconds: i64) -> Self {
-        Self { timeout_ms: u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000) }
+    /// As its arguments say.
+    pub fn new(args: VolumeBindingArgs) -> Self {
+        let timeout_ms = u64::try_from(args.bind_timeout_seconds).unwrap_or(0).saturating_mul(1_000);
+        Self { timeout_ms, shape: args.shape }
     }
 
     /// From its arguments in a profile.
     pub fn from_args(args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
-        VolumeBindingArgs::read(args).map(|args| Self::with_timeout(args.bind_timeout_seconds))
+        VolumeBindingArgs::read(args).map(Self::new)
     }
 }
 
@@ -45,6 +49,10 @@ impl NodePlugin for VolumeBinding {
 
     /// A volume that one pod gets is gone for all others.
     fn filter_scope(&self) -> Option<Scope> {
+        Some(Scope::Cluster)
+    }
+
+    fn score_scope(&self) -> Option<Scope> {
         Some(Scope::Cluster)
     }
 
@@ -67,6 +75,18 @@ impl NodePlugin for VolumeBinding {
             Ok(_) => Verdict::Fits,
             Err(misfit) => Verdict::Unresolvable(Why::Says(misfit.says())),
         }
+    }
+
+    fn pre_score(&self, _: &ClusterState, _: TaskId, _: &[NodeId], state: &mut CycleState) -> PreScore {
+        let waits = state.get::<fit::Sorted>().is_some_and(|sorted| !sorted.waiting.is_empty());
+        if waits { PreScore::Score } else { PreScore::Skip }
+    }
+
+    /// Where the claims that wait would leave the most storage.
+    fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, state: &CycleState) -> f64 {
+        let Some(sorted) = state.get::<fit::Sorted>() else { return 0.0 };
+        let Ok(choices) = fit::fit(cluster, task, sorted, node) else { return 0.0 };
+        score::score(cluster, task, node, &choices, &self.shape) as f64
     }
 
     fn events(&self) -> Option<&'static [(EventResource, ActionType)]> {

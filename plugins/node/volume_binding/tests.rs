@@ -10,7 +10,7 @@ use krafla_testkit::{JobScene, Scene, task_named};
 
 use super::super::volume_scenes::{Stored, bound, claim, named, uses, volume, waiting_class};
 use super::*;
-use crate::testing::{objections_one_by_one, run, run_one_by_one};
+use crate::testing::{objections_one_by_one, run, run_one_by_one, scores_one_by_one};
 
 fn pod<'a>(claims: &'a [&'a str]) -> impl Fn(JobScene) -> JobScene + 'a {
     move |job| job.shape(uses(claims)).pending(1, "1c")
@@ -225,21 +225,80 @@ fn volumes_are_made_where_the_class_allows_it() {
     );
 }
 
+/// So much storage of the class `made` on a node.
+fn capacity(node: &str, gib: i64) -> StorageObject {
+    let test = Test::In(vec![node.into()]);
+    StorageObject::Capacity(StorageCapacitySpec {
+        namespace: "driver".into(),
+        name: node.into(),
+        class: "made".into(),
+        nodes: Some(Selector(vec![Requirement { key: "kubernetes.io/hostname".into(), test }])),
+        largest: Some(gib << 30),
+        capacity: gib << 30,
+    })
+}
+
+fn driver(storage_capacity: bool) -> StorageObject {
+    StorageObject::Driver(CsiDriverSpec { name: "driver".into(), storage_capacity, needed_on_node: false })
+}
+
+/// Scores of the nodes a and b for the pod `p-0`.
+fn scores(scene: &Scene, args: VolumeBindingArgs) -> [f64; 2] {
+    let cluster = scene.build();
+    let plugin = VolumeBinding::new(args);
+    let (task, mut state) = (task_named(&cluster, "p-0"), CycleState::default());
+    assert_eq!(plugin.pre_filter(&cluster, task, &mut state), PreFilter::All);
+    let nodes = ["a", "b"].map(|name| cluster.find_node(name).expect("a node"));
+    if plugin.pre_score(&cluster, task, &nodes, &mut state) == PreScore::Skip {
+        return [0.0; 2];
+    }
+    nodes.map(|node| plugin.score(&cluster, task, node, &state))
+}
+
+/// As kube-scheduler 1.37: the part that is taken of the volumes that are there, or of the storage for new ones.
+#[test]
+fn the_node_whose_storage_is_emptiest_is_the_best() {
+    let made = || {
+        local()
+            .has(StorageObject::Class(waiting_class("made", "driver")))
+            .has(driver(true))
+            .has(capacity("a", 8))
+            .has(capacity("b", 40))
+            .has(StorageObject::Claim(claim("m1", "made", 4)))
+            .has(StorageObject::Claim(claim("m2", "made", 2)))
+    };
+    let there = || {
+        made()
+            .has(StorageObject::Claim(claim("c", "local", 3)))
+            .has(StorageObject::Volume(volume("a1", "local", 4, "a")))
+            .has(StorageObject::Volume(volume("b1", "local", 10, "b")))
+    };
+    let args = |shape: &[(i64, i64)]| VolumeBindingArgs {
+        shape: shape.to_vec(),
+        ..VolumeBindingArgs::read(&Value::Null).expect("all defaults")
+    };
+    const EMPTIEST: &[(i64, i64)] = &[(0, 10), (100, 0)];
+    type Row = (Scene, &'static [&'static str], &'static [(i64, i64)], [f64; 2]);
+    let table: [Row; 7] = [
+        (made(), &["m1"], EMPTIEST, [50.0, 90.0]),
+        (made(), &["m1", "m2"], EMPTIEST, [25.0, 85.0]),
+        (there(), &["c"], EMPTIEST, [25.0, 70.0]),
+        // Volumes that are there alone count, if there are any.
+        (there(), &["c", "m1"], EMPTIEST, [25.0, 70.0]),
+        (made(), &["m1"], &[(0, 0), (100, 10)], [50.0, 10.0]),
+        (made().has(driver(false)), &["m1"], EMPTIEST, [0.0, 0.0]),
+        (made().has(StorageObject::Claim(bound(claim("own", "local", 1), "v"))), &["own"], EMPTIEST, [0.0, 0.0]),
+    ];
+    for (i, (scene, claims, shape, wanted)) in table.into_iter().enumerate() {
+        assert_eq!(scores(&scene.job("p", pod(claims)), args(shape)), wanted, "row {i}");
+    }
+    let scene = made().job("p", pod(&["m1"]));
+    assert_eq!(scores_one_by_one(&scene, "VolumeBinding", "p-0"), [50.0, 90.0], "in the default profile");
+    assert_eq!(run_one_by_one(&scene).binds, ["p-0 -> b"]);
+}
+
 #[test]
 fn volumes_are_made_where_there_is_enough_storage() {
-    let capacity = |node: &str, gib: i64| {
-        let test = Test::In(vec![node.into()]);
-        StorageObject::Capacity(StorageCapacitySpec {
-            namespace: "driver".into(),
-            name: node.into(),
-            class: "made".into(),
-            nodes: Some(Selector(vec![Requirement { key: "kubernetes.io/hostname".into(), test }])),
-            largest: Some(gib << 30),
-        })
-    };
-    let driver = |storage_capacity| {
-        StorageObject::Driver(CsiDriverSpec { name: "driver".into(), storage_capacity, needed_on_node: false })
-    };
     let scene = |driver: StorageObject| {
         local()
             .has(StorageObject::Class(waiting_class("made", "driver")))

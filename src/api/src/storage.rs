@@ -25,7 +25,6 @@ use crate::selectors;
 const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-const MIGRATED: &str = "storage.alpha.kubernetes.io/migrated-plugins";
 
 impl Converter {
     /// Reads a PersistentVolumeClaim.
@@ -175,9 +174,7 @@ impl Converter {
         let mut drivers: Vec<(Name, Option<i64>)> =
             node.spec.drivers.iter().map(|driver| (names.intern(&driver.name), limit(driver))).collect();
         drivers.sort_unstable();
-        let migrated = annotation(&node.metadata, MIGRATED).unwrap_or_default();
-        let migrated = migrated.split(',').filter(|plugin| !plugin.is_empty()).map(|plugin| names.intern(plugin));
-        let spec = CsiNodeSpec { migrated: migrated.collect(), drivers, name: identity.name };
+        let spec = CsiNodeSpec { drivers, name: identity.name };
         (Some(spec), report.into_problems())
     }
 
@@ -214,8 +211,10 @@ impl Converter {
             (None, Some(size)) => Some(bytes(size, "capacity", report)),
             (None, None) => None,
         };
+        let all = capacity.capacity.as_ref().map(|size| bytes(size, "capacity", report));
         let nodes = capacity.node_topology.as_ref();
         Some(StorageCapacitySpec {
+            capacity: all.transpose().ok()?.unwrap_or(0),
             largest: largest.transpose().ok()?,
             nodes: nodes.map(|one| self.storage_selector(one, "nodeTopology", report)).transpose().ok()?,
             class: self.names.intern(&capacity.storage_class_name),

@@ -89,12 +89,11 @@ fn classes_drivers_and_capacities_are_read() {
     );
     let node = json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "CSINode",
-        "metadata": {"name": "n", "annotations": {MIGRATED: "kubernetes.io/aws-ebs"}},
+        "metadata": {"name": "n"},
         "spec": {"drivers": [{"name": "z", "nodeID": "n"}, {"name": "d", "nodeID": "n", "allocatable": {"count": 2}}]},
     });
     let (Some(StorageObject::Node(node)), _) = read(node) else { panic!("a CSINode") };
     assert_eq!(node.drivers, [("d".into(), Some(2)), ("z".into(), None)]);
-    assert_eq!(node.migrated, ["kubernetes.io/aws-ebs"]);
     let capacity = |sizes: Value| {
         let mut object = json!({
             "apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity",
@@ -102,9 +101,9 @@ fn classes_drivers_and_capacities_are_read() {
         });
         object.as_object_mut().expect("an object").extend(sizes.as_object().expect("an object").clone());
         let (Some(StorageObject::Capacity(capacity)), _) = read(object) else { panic!("a capacity") };
-        capacity.largest
+        (capacity.largest, capacity.capacity)
     };
-    assert_eq!(capacity(json!({})), None);
-    assert_eq!(capacity(json!({"capacity": "3Gi"})), Some(3 << 30));
-    assert_eq!(capacity(json!({"capacity": "3Gi", "maximumVolumeSize": "1Gi"})), Some(1 << 30));
+    assert_eq!(capacity(json!({})), (None, 0));
+    assert_eq!(capacity(json!({"capacity": "3Gi"})), (Some(3 << 30), 3 << 30));
+    assert_eq!(capacity(json!({"capacity": "3Gi", "maximumVolumeSize": "1Gi"})), (Some(1 << 30), 3 << 30));
 }

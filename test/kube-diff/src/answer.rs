@@ -32,6 +32,9 @@ impl Answer {
     }
 }
 
+/// What a difference is about where a node fits for Krafla and not for kube-scheduler, which does not say why.
+pub(crate) const FITS_FOR_KRAFLA: &str = "fits for Krafla";
+
 /// A difference: what it is about, the node that it shows at, and the words.
 #[derive(Clone, Debug)]
 pub(crate) struct Difference {
@@ -51,7 +54,7 @@ pub(crate) fn differences(theirs: &Answer, ours: &Answer) -> Vec<Difference> {
         say("feasible", Some(node), format!("{node} fits for kube-scheduler alone; Krafla: {}", why(node)));
     }
     for node in ours.feasible.difference(&theirs.feasible) {
-        say("feasible", Some(node), format!("{node} fits for Krafla alone"));
+        say(FITS_FOR_KRAFLA, Some(node), format!("{node} fits for Krafla alone"));
     }
     if theirs.feasible != ours.feasible {
         return found; // scores are relative to what fits

@@ -13,6 +13,7 @@ use crate::world::{World, key};
 
 /// How many claims there are at most.
 const MOST_CLAIMS: usize = 40;
+const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 
@@ -98,6 +99,58 @@ impl World {
         if !volumes.is_empty() {
             pod["spec"]["volumes"] = json!(volumes);
             self.stage.settle().await;
+        }
+        Ok(())
+    }
+
+    /// Claims of a pod that have no volume yet.
+    pub(crate) async fn claims_that_wait(&self, pod: &Value) -> anyhow::Result<Vec<PersistentVolumeClaim>> {
+        let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
+        let api = self.stage.of::<PersistentVolumeClaim>(namespace);
+        let mut waiting = Vec::new();
+        for volume in pod["spec"]["volumes"].as_array().into_iter().flatten() {
+            let Some(name) = volume["persistentVolumeClaim"]["claimName"].as_str() else { continue };
+            let claim = api.get_opt(name).await?;
+            waiting.extend(claim.filter(|claim| claim.spec.as_ref().is_none_or(|spec| spec.volume_name.is_none())));
+        }
+        Ok(waiting)
+    }
+
+    /// Gives a pod claims as these were before they had their volumes, and the volumes their like, so that it can be asked
+    /// about again.
+    pub(crate) async fn renew_claims(
+        &mut self,
+        pod: &mut Value,
+        before: Vec<PersistentVolumeClaim>,
+    ) -> anyhow::Result<()> {
+        for claim in before {
+            let namespace = claim.metadata.namespace.clone().unwrap_or_default();
+            let api = self.stage.of::<PersistentVolumeClaim>(&namespace);
+            let now = api.get(name_of(&claim)).await?;
+            let Some(volume) = now.spec.and_then(|spec| spec.volume_name) else { continue };
+            let taken = self.stage.all::<PersistentVolume>().get(&volume).await?;
+            if taken.metadata.annotations.is_some_and(|annotations| annotations.contains_key(BOUND_BY_CONTROLLER)) {
+                let mut spec = serde_json::to_value(taken.spec)?;
+                spec["claimRef"] = Value::Null;
+                let metadata = json!({ "name": self.name("local"), "labels": taken.metadata.labels });
+                let like =
+                    json!({ "apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec });
+                self.add_volume(&like, "Available").await?;
+            }
+            let name = self.name("c");
+            let metadata = json!({ "name": name, "namespace": namespace });
+            let like = json!({
+                "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": claim.spec,
+            });
+            let like = create(&api, &like).await?;
+            self.tell(Object::Storage(StorageManifest::Claim(Box::new(like.clone()))));
+            self.stored.claims.push(like);
+            for volume in pod["spec"]["volumes"].as_array_mut().into_iter().flatten() {
+                let named = &mut volume["persistentVolumeClaim"]["claimName"];
+                if *named == name_of(&claim) {
+                    *named = json!(name);
+                }
+            }
         }
         Ok(())
     }

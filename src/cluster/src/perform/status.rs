@@ -215,6 +215,9 @@ async fn write_group(clients: Clients, directory: Directory, key: GroupKey, wish
 
 /// The status to be written over `known`; `None` if it says all of it already.
 fn merged_status(kind: Kind, known: &Value, wish: &GroupStatus) -> Option<Value> {
+    if kind == Kind::KubernetesGroup {
+        return scheduled(known, &wish.conditions).map(|conditions| json!({ "conditions": conditions }));
+    }
     let mut status = Map::new();
     if let Some(Counts { phase, running, succeeded, failed }) = wish.counts {
         let phase = match kind {
@@ -232,11 +235,33 @@ fn merged_status(kind: Kind, known: &Value, wish: &GroupStatus) -> Option<Value>
     if kind == Kind::PodGroup && !wish.conditions.is_empty() {
         status.insert("conditions".to_owned(), conditions(known, &wish.conditions));
     }
-    if kind == Kind::KubernetesGroup {
-        return None; // its status is the API server's own scheduler's to write
-    }
     status.retain(|key, value| known.get(key) != Some(value));
     (!status.is_empty()).then_some(Value::Object(status))
+}
+
+/// The conditions of Kubernetes' PodGroup, with the one that a scheduler writes: `PodGroupScheduled`. Once it is true it
+/// stays so. `None` if they say it already.
+fn scheduled(known: &Value, wished: &BTreeMap<String, (String, String)>) -> Option<Value> {
+    const KIND: &str = "PodGroupScheduled";
+    let mut list: Vec<Value> = known.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let at = list.iter().position(|one| one["type"] == KIND);
+    let (status, reason, message) = match (wished.get("Scheduled"), wished.get("Unschedulable")) {
+        (Some((_, message)), _) => ("True", "Scheduled", message),
+        (None, Some((_, message))) => ("False", "Unschedulable", message),
+        (None, None) => return None,
+    };
+    if let Some(at) = at
+        && (list[at]["status"] == "True" || list[at]["message"] == json!(message))
+    {
+        return None;
+    }
+    let condition =
+        json!({ "type": KIND, "status": status, "lastTransitionTime": now(), "reason": reason, "message": message });
+    match at {
+        Some(at) => list[at] = condition,
+        None => list.push(condition),
+    }
+    Some(Value::Array(list))
 }
 
 /// The list of conditions with ours in it. Those of the other types stay.
@@ -373,5 +398,25 @@ mod tests {
         let known = json!({ "conditions": [{ "type": "Scheduled", "reason": "a", "message": "b", "lastTransitionTime": "then" }] });
         let conditions = BTreeMap::from([("Scheduled".to_owned(), ("a".to_owned(), "b".to_owned()))]);
         assert_eq!(merged_status(Kind::PodGroup, &known, &GroupStatus { counts: None, conditions }), None);
+    }
+
+    #[test]
+    fn a_group_of_kubernetes_is_scheduled_once_and_stays_so() {
+        let says = |kind: &str, words: &str| GroupStatus {
+            counts: Some(Counts { phase: JobPhase::Pending, running: 0, succeeded: 0, failed: 0 }),
+            conditions: BTreeMap::from([(kind.to_owned(), ("Any".to_owned(), words.to_owned()))]),
+        };
+        let refused = merged_status(Kind::KubernetesGroup, &json!({}), &says("Unschedulable", "1 of 2 fit"));
+        let refused = refused.expect("it is told");
+        let condition = &refused["conditions"][0];
+        assert_eq!((&condition["type"], &condition["status"]), (&json!("PodGroupScheduled"), &json!("False")));
+        assert_eq!((&condition["reason"], &condition["message"]), (&json!("Unschedulable"), &json!("1 of 2 fit")));
+        let again = |known: &Value, wish| merged_status(Kind::KubernetesGroup, known, &wish);
+        assert_eq!(again(&refused, says("Unschedulable", "1 of 2 fit")), None, "nothing new");
+        let placed = again(&refused, says("Scheduled", "all of 2")).expect("it changes");
+        assert_eq!(placed["conditions"].as_array().map(Vec::len), Some(1));
+        assert_eq!(placed["conditions"][0]["status"], "True");
+        assert_eq!(again(&placed, says("Unschedulable", "1 of 2 fit")), None, "it is never taken back");
+        assert_eq!(again(&json!({}), wish(JobPhase::Running, 2)), None, "it has no phase");
     }
 }

@@ -4,7 +4,7 @@
 
 use krafla_model::cluster_event::{ActionType, ClusterEvent, EventResource};
 use krafla_model::storage::ClaimChoice;
-use krafla_model::{ClusterState, NodeId, TaskId};
+use krafla_model::{ClusterState, JobId, NodeId, TaskId};
 
 use crate::effect::ClaimsToBind;
 use crate::rank::Rank;
@@ -189,6 +189,12 @@ pub trait NodePlugin: Send {
     /// Its node is taken away again: something after Reserve, or Reserve itself, went wrong. Called for every plugin in
     /// the opposite order, also for one whose Reserve was never called, so it must do no harm twice.
     fn unreserve(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId, waiting: &mut WaitingPods) {}
+
+    /// The group of a task whose pods are tried together, in one cycle: at least as many as the group needs are placed,
+    /// or none. Asked of the plugins at Permit, of pods one by one; sessions place gangs whole by themselves.
+    fn pod_group(&self, cluster: &ClusterState, task: TaskId) -> Option<JobId> {
+        None
+    }
 
     /// May the task be bound now? The plugin may also let go or reject others that wait.
     fn permit(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId, waiting: &mut WaitingPods) -> Permit {

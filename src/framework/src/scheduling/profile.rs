@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use krafla_model::cluster_event::ClusterEvent;
 use krafla_model::storage::ClaimChoice;
-use krafla_model::{ClusterState, Name, NodeId, TaskId};
+use krafla_model::{ClusterState, JobId, Name, NodeId, TaskId};
 
 use crate::effect::ClaimsToBind;
 use crate::scheduling::binding::BindingPlugin;
@@ -252,6 +252,12 @@ impl Profile {
         for &i in order.get(&ExtensionPoint::Reserve).into_iter().flatten().rev() {
             entries[i].plugin.unreserve(cluster, task, node, waiting);
         }
+    }
+
+    /// The group with which a task is tried, if a plugin at Permit names one, and that plugin.
+    pub fn pod_group(&self, cluster: &ClusterState, task: TaskId) -> Option<(JobId, &'static str)> {
+        let mut plugins = self.plugins(ExtensionPoint::Permit);
+        plugins.find_map(|plugin| Some((plugin.pod_group(cluster, task)?, plugin.name())))
     }
 
     /// Asks the Permit plugins. A rejection ends it; who says Wait is noted with its timer, and the next is asked.

@@ -4,10 +4,11 @@
 //! comes that can help one of the plugins that refused it, by their hints. Then it backs off, longer each time. Times
 //! are Kubernetes': 1 s doubled up to 10 s, in windows of a second; 5 minutes of rest at most.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::cluster_event::{About, ClusterEvent};
-use krafla_model::{ClusterState, Name, TaskId, TaskStatus, Time};
+use krafla_model::{ClusterState, JobId, Name, TaskId, TaskStatus, Time};
 
 use crate::plugin_set::PluginSet;
 use crate::rank::{Rank, RankedQueue};
@@ -250,22 +251,44 @@ impl SchedulingQueue {
                 self.take_out(early);
                 Some(early)
             })?;
-            let Some(pod) = self.pods.get_mut(&next) else { continue };
-            let alive = cluster.get_task(next).is_some_and(|task| task.uid == pod.uid && !task.deleting);
-            if !alive || cluster.task(next).status() != TaskStatus::Pending {
-                self.take_out(next);
-                self.set_part(next, Part::InFlight);
-                self.in_flight.insert(next);
-                continue;
+            if self.begin_attempt(cluster, next) {
+                return Some(next);
             }
-            pod.part = Part::InFlight;
+        }
+    }
+
+    /// `first`, which has been taken out, and with it the pods of its group that are ready, back off or rest: they are
+    /// tried together. Those that PreEnqueue keeps out stay. The more important come first, then who was tried first.
+    pub fn pop_group(&mut self, cluster: &ClusterState, first: TaskId, group: JobId) -> Vec<TaskId> {
+        let is_out = |pod: &QueuedPod| matches!(pod.part, Part::InFlight | Part::Gated { .. });
+        let mut members: Vec<TaskId> = cluster.job(group).tasks().collect();
+        members.retain(|member| *member != first && self.pods.get(member).is_some_and(|pod| !is_out(pod)));
+        members.retain(|member| {
+            self.take_out(*member);
+            self.begin_attempt(cluster, *member)
+        });
+        members.push(first);
+        members.sort_by_cached_key(|member| {
+            let (pod, queued) = (cluster.task(*member), self.pods.get(member));
+            (Reverse(pod.priority), queued.map(|queued| queued.times.first_attempt), pod.uid.clone())
+        });
+        members
+    }
+
+    /// Notes that a pod is tried that has been taken out; `false` if it cannot be any more.
+    fn begin_attempt(&mut self, cluster: &ClusterState, task: TaskId) -> bool {
+        let Some(pod) = self.pods.get_mut(&task) else { return false };
+        let alive = cluster.get_task(task).is_some_and(|live| live.uid == pod.uid && !live.deleting);
+        let waits = alive && cluster.task(task).status() == TaskStatus::Pending;
+        if waits {
             pod.attempts += 1;
             if !std::mem::replace(&mut pod.tried, true) {
                 pod.times.first_attempt = cluster.now();
             }
-            self.in_flight.insert(next);
-            return Some(next);
         }
+        self.set_part(task, Part::InFlight);
+        self.in_flight.insert(task);
+        waits
     }
 
     /// Puts a pod back that was tried and refused: it rests until something helps, or backs off after an error.

@@ -225,8 +225,6 @@ pub struct CsiNodeSpec {
     pub name: Name,
     /// Its drivers, each with the number of volumes that can be attached; sorted by name.
     pub drivers: Vec<(Name, Option<i64>)>,
-    /// In-tree plugins that drivers have taken over on this node.
-    pub migrated: Vec<Name>,
 }
 
 /// A CSIDriver.
@@ -255,6 +253,8 @@ pub struct StorageCapacitySpec {
     pub nodes: Option<Selector>,
     /// The largest volume that can be made for them, in bytes; `None`: nobody knows, so none.
     pub largest: Option<i64>,
+    /// How much there is in all, in bytes; 0 if nobody knows.
+    pub capacity: i64,
 }
 
 /// A VolumeAttachment: a volume that is, or is to be, attached to a node.

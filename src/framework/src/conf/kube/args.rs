@@ -31,21 +31,24 @@ impl DefaultPreemptionArgs {
 }
 
 /// `VolumeBindingArgs`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeBindingArgs {
     /// Longest wait for volumes before the bind, in seconds.
     pub bind_timeout_seconds: i64,
+    /// Score of a node by how much of its storage would be used: points of (percent, score of 0 to 10). As a rule the
+    /// emptiest is the best.
+    pub shape: Vec<(i64, i64)>,
 }
 
 impl VolumeBindingArgs {
     /// Reads `args`; nothing is all defaults.
     pub fn read(args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
         read(args, &["bindTimeoutSeconds", "shape"], |args| {
-            if args.get("shape").is_some() {
-                let message = "it needs the feature gate StorageCapacityScoring, which is off; take it out";
-                args.problem("shape", message);
+            let mut shape = args.shape("shape");
+            if shape.is_empty() {
+                shape = vec![(0, 10), (100, 0)];
             }
-            Self { bind_timeout_seconds: args.integer("bindTimeoutSeconds", 0..=i64::MAX, 600) }
+            Self { bind_timeout_seconds: args.integer("bindTimeoutSeconds", 0..=i64::MAX, 600), shape }
         })
     }
 }

@@ -87,8 +87,8 @@ pub(super) const LEGACY: &[Upstream] = &[
     optional("RequestedToCapacityRatio", &[Score]),
 ];
 
-/// It scores only behind the alpha gate StorageCapacityScoring.
-const VOLUME_BINDING: &[ExtensionPoint] = &[PreFilter, Filter, Reserve, PreBind];
+/// It scores behind the gate StorageCapacityScoring, which is on since Kubernetes 1.37.
+const VOLUME_BINDING: &[ExtensionPoint] = &[PreFilter, Filter, PreScore, Score, Reserve, PreBind];
 const DYNAMIC_RESOURCES: &[ExtensionPoint] = &[PreEnqueue, PreFilter, Filter, PostFilter, Score, Reserve, PreBind];
 const COSCHEDULING: &[ExtensionPoint] = &[QueueSort, PreFilter, PostFilter, Reserve, Permit];
 

@@ -114,8 +114,8 @@ fn plugins_that_a_build_lacks_are_checked_all_the_same() {
         ("VolumeBinding", "{bindTimeoutSeconds: 0}", &[LACKS]),
         (
             "VolumeBinding",
-            "{shape: [{utilization: 0, score: 0}]}",
-            &[LACKS, ("error 8:12", "StorageCapacityScoring", "take it out")],
+            "{shape: [{utilization: 50, score: 0}, {utilization: 20, score: 1}]}",
+            &[LACKS, ("error 8:50", "it has to be over that of the point before, which is 50", "sort the points")],
         ),
         ("DynamicResources", "{filterTimeout: 0s, bindingTimeout: 1s}", &[LACKS]),
         (
