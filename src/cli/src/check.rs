@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use krafla_framework::Catalogue;
 use krafla_framework::conf::compile::compile;
-use krafla_framework::conf::descheduler::{self, DeschedulerPolicy, PolicyProfile};
+use krafla_framework::conf::descheduler::{self, DeschedulerPolicy};
 use krafla_framework::conf::problem::{Problem, Severity};
 
 use crate::registry::registry;
@@ -96,16 +96,16 @@ fn read(text: &str, name: &str, catalogue: &Catalogue, auto_enable: bool) -> (Ve
 /// What one round of a policy does, in order.
 fn steps(policy: &DeschedulerPolicy) -> String {
     let mut text = "# in this order\n".to_owned();
-    let points: [(&str, fn(&PolicyProfile) -> &Vec<String>); 2] =
-        [("deschedule", |profile| &profile.deschedule), ("balance", |profile| &profile.balance)];
-    for (point, names) in points {
+    for point in ["deschedule", "balance"] {
+        let mut n = 0;
         text += &format!("{point}:");
-        text += if policy.profiles.iter().all(|profile| names(profile).is_empty()) { " []\n" } else { "\n" };
         for profile in &policy.profiles {
-            for name in names(profile) {
-                text += &format!("- {{profile: {}, plugin: {name}}}\n", profile.name);
+            for name in if point == "balance" { &profile.balance } else { &profile.deschedule } {
+                text += &format!("\n- {{profile: {}, plugin: {name}}}", profile.name);
+                n += 1;
             }
         }
+        text += if n == 0 { " []\n" } else { "\n" };
     }
     text
 }

@@ -84,8 +84,11 @@ pub struct Descheduling {
     /// Whether one round is enough: the process ends when all of it has been carried out.
     pub once: bool,
     /// Hears what came of each round.
-    pub tell: Option<Box<dyn Fn(&[Descheduled]) + Send + Sync>>,
+    pub tell: Option<Tell>,
 }
+
+/// Hears what came of a round.
+pub type Tell = Box<dyn Fn(&[Descheduled]) + Send + Sync>;
 
 /// Why a scheduler does not run, or does no more.
 #[derive(Debug, Error)]

@@ -18,7 +18,7 @@ use crate::health::Health;
 use crate::inbox::Letter;
 use crate::metrics::Metrics;
 use crate::perform::Performer;
-use crate::run::Descheduling;
+use crate::run::{Descheduling, Tell};
 
 /// Letters that one step takes in at most, so that a flood does not keep decisions waiting.
 const MOST_LETTERS: usize = 8_192;
@@ -54,7 +54,7 @@ pub(crate) struct Duty {
     /// The round begins when the cluster is known, and not only when its use is.
     round_when_known: bool,
     round_done: bool,
-    tell: Option<Box<dyn Fn(&[Descheduled]) + Send + Sync>>,
+    tell: Option<Tell>,
     /// Labels of evictions that are on their way, by the pod's UID.
     on_their_way: BTreeMap<Name, Descheduled>,
 }

@@ -11,8 +11,10 @@ use krafla_testkit::Scene;
 
 use crate::testing::{own, owned_by, policy, unplanned};
 
+type Edit = dyn Fn(&mut PodSpec, &mut PodDetails);
+
 /// A pod of 1 core on `a` for each entry, named `p-0` and so on, with changes.
-fn pods(edits: &[&dyn Fn(&mut PodSpec, &mut PodDetails)]) -> ClusterState {
+fn pods(edits: &[&Edit]) -> ClusterState {
     let mut scene = Scene::new().node("a", "99c").node("b", "99c").at(10_000_000);
     for (i, edit) in edits.iter().enumerate() {
         scene = scene.job(&format!("p{i}"), |job| {

@@ -1,7 +1,7 @@
 //! Gangs of whole nodes on a GPU cluster that is nearly full: how many fit once pods have been moved for them, against as many
 //! moves of pods chosen at random. On the public trace openb, where `KRAFLA_DATA` has it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use krafla_engine::CycleReport;
 use krafla_simulator::play::plan;
@@ -45,7 +45,7 @@ fn dice(a: u64) -> u64 {
 
 /// The trace's pods in random order, until they ask for 90 percent of all GPUs; they stay for ever. Then a gang every ten
 /// minutes.
-fn workload(path: &PathBuf) -> Workload {
+fn workload(path: &Path) -> Workload {
     let mut workload = load(Kind::Openb, path, &Options::default()).expect("the trace loads");
     let has: i64 = workload.nodes.iter().map(|node| node.gpus * i64::from(node.count)).sum::<i64>() * 1_000;
     let mut jobs = std::mem::take(&mut workload.jobs);

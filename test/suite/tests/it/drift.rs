@@ -65,7 +65,7 @@ fn dice(a: u64, b: u64) -> u64 {
 /// hour, as long as load changes at all.
 fn load(template: u64, at: i64) -> i64 {
     let hours = (at.min(CHANGES_UNTIL) / HOUR).unsigned_abs();
-    let epoch = (1..=hours).rev().find(|hour| dice(template, 1_000 + hour) % 20 == 0).unwrap_or(0);
+    let epoch = (1..=hours).rev().find(|hour| dice(template, 1_000 + hour).is_multiple_of(20)).unwrap_or(0);
     POD_CPU * i64::try_from(20 + dice(template, epoch) % 100).expect("small") / 100
 }
 
