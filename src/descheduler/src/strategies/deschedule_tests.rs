@@ -11,10 +11,10 @@ use krafla_testkit::Scene;
 
 use crate::testing::{own, owned_by, policy, unplanned};
 
-type Edit = dyn Fn(&mut PodSpec, &mut PodDetails);
+type Edit<'a> = dyn Fn(&mut PodSpec, &mut PodDetails) + 'a;
 
 /// A pod of 1 core on `a` for each entry, named `p-0` and so on, with changes.
-fn pods(edits: &[&Edit]) -> ClusterState {
+fn pods(edits: &[&Edit<'_>]) -> ClusterState {
     let mut scene = Scene::new().node("a", "99c").node("b", "99c").at(10_000_000);
     for (i, edit) in edits.iter().enumerate() {
         scene = scene.job(&format!("p{i}"), |job| {
