@@ -125,6 +125,20 @@ fn failed_pods() {
     );
 }
 
+/// What has ended holds no node, and is evicted all the same: so it is deleted, and its controller hears of it.
+#[test]
+fn a_failed_pod_is_really_evicted() {
+    let cluster = pods(&[&|pod, _| pod.phase = PodPhase::Failed]);
+    let came = unplanned(cluster, &policy("RemoveFailedPods", "deschedule", "", ""));
+    match &came.decisions[..] {
+        [krafla_framework::Decision::Evict(_, certificate)] => {
+            let cause = certificate.cause.as_ref().expect("a cause");
+            assert_eq!((&*cause.plugin, &*certificate.node), ("RemoveFailedPods", "a"));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn too_many_restarts() {
     let restarts = |n: u32, init: u32| {
