@@ -5,6 +5,7 @@
 pub mod allocate;
 pub mod backfill;
 pub mod consolidate;
+pub mod defragment;
 pub mod enqueue;
 mod eviction;
 pub mod gangpreempt;
@@ -53,6 +54,7 @@ pub fn all() -> Vec<ActionBuilder> {
         ActionBuilder { info: gangpreempt::INFO, build: gangpreempt::build },
         ActionBuilder { info: gangreclaim::INFO, build: gangreclaim::build },
         ActionBuilder { info: consolidate::INFO, build: consolidate::build },
+        ActionBuilder { info: defragment::INFO, build: defragment::build },
         ActionBuilder { info: shuffle::INFO, build: shuffle::build },
         ActionBuilder { info: schedule_one::INFO, build: schedule_one::build },
     ]

@@ -110,7 +110,7 @@ pub(crate) fn cluster_is_too_full_for(
     members: u32,
 ) -> Option<Reason> {
     let mut free = cluster.totals().future_idle().plus(&cluster.overdraft());
-    for kept in cluster.reservations().filter(|kept| kept.job == job) {
+    for kept in cluster.reservations().filter(|kept| kept.job == Some(job)) {
         free.add(&cluster.shape(kept.shape).request);
     }
     too_little(cluster, request, members, free)

@@ -16,7 +16,7 @@ pub(crate) fn is_promised(cluster: &ClusterState, job: JobId) -> bool {
 
 /// Whether room is kept for a task of a job that has come.
 pub(crate) fn is_expected(cluster: &ClusterState, job: JobId) -> bool {
-    cluster.reservations().any(|kept| kept.job == job && has_come(cluster, kept))
+    cluster.reservations().any(|kept| kept.job == Some(job) && has_come(cluster, kept))
 }
 
 /// Whether a task waits for which room is kept.
@@ -25,7 +25,7 @@ fn has_come(cluster: &ClusterState, kept: &Reservation) -> bool {
         let task = cluster.task(task);
         task.shape == kept.shape && task.status() == TaskStatus::Pending
     };
-    cluster.job(kept.job).tasks().any(waits)
+    kept.job.is_some_and(|job| cluster.job(job).tasks().any(waits))
 }
 
 /// Gives up room that is kept for tasks that have come and may not be placed any more, for their queue's sake: it is due less
@@ -34,7 +34,7 @@ pub(crate) fn give_up_what_may_not_be_had(session: &mut Session<'_>) {
     let cluster = session.cluster();
     let mut come: BTreeSet<TaskId> = BTreeSet::new();
     for kept in cluster.reservations() {
-        let job = cluster.job(kept.job);
+        let Some(job) = kept.job.map(|job| cluster.job(job)) else { continue };
         let waits = |task: &TaskId| {
             let task = cluster.task(*task);
             task.shape == kept.shape && task.status() == TaskStatus::Pending
@@ -60,7 +60,7 @@ pub(crate) fn give_up_what_may_not_be_had(session: &mut Session<'_>) {
 pub(crate) fn with_promises(session: &Session<'_>) -> Vec<(QueueId, JobId)> {
     let (cluster, plugins) = (session.cluster(), session.plugins());
     let nominated = cluster.nominees().filter_map(|task| cluster.task(task).job);
-    let kept = cluster.reservations().filter(|kept| has_come(cluster, kept)).map(|kept| kept.job);
+    let kept = cluster.reservations().filter(|kept| has_come(cluster, kept)).filter_map(|kept| kept.job);
     let promised: BTreeSet<JobId> = nominated.chain(kept).collect();
     let mut ranked: Vec<(QueueRank, JobRank, QueueId)> = Vec::new();
     for id in promised {

@@ -214,6 +214,7 @@ fn preempt(session: &mut Session<'_>, task: TaskId, node: NodeId, victims: &[Tas
             node: cluster.node(node).name().clone(),
             destination: None,
             cause: None,
+            grace_seconds: None,
             shares: Vec::new(),
         });
     } else {

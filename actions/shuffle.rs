@@ -70,6 +70,7 @@ fn evict(session: &mut Session<'_>, task: TaskId, cause: &Cause) -> bool {
         node: cluster.task(victim).node().map(|node| cluster.node(node).name().clone()).unwrap_or_default(),
         destination: None,
         cause: Some(cause.clone()),
+        grace_seconds: None,
         shares: Vec::new(),
     });
     true

@@ -25,12 +25,14 @@ pub mod predicates;
 pub mod priority;
 pub mod proportion;
 pub mod queue_limits;
+pub mod rescheduling;
 pub mod resourcequota;
 pub mod sla;
 pub mod srsf;
 pub mod tdm;
 #[cfg(test)]
 mod testing;
+pub mod usage;
 pub mod water_filling;
 
 use krafla_framework::{ActionBuilder, PluginBuilder, Registry};
@@ -67,6 +69,8 @@ pub fn all() -> Vec<PluginBuilder> {
         PluginBuilder { info: predicates::INFO, build: predicates::build },
         PluginBuilder { info: nodeorder::INFO, build: nodeorder::build },
         PluginBuilder { info: binpack::INFO, build: binpack::build },
+        PluginBuilder { info: usage::INFO, build: usage::build },
+        PluginBuilder { info: rescheduling::INFO, build: rescheduling::build },
         PluginBuilder { info: nodegroup::INFO, build: nodegroup::build },
     ]
 }

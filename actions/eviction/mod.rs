@@ -171,6 +171,7 @@ impl Beneficiary<'_> {
             node: cluster.task(victim).node().map(|node| cluster.node(node).name().clone()).unwrap_or_default(),
             destination: None,
             cause: None,
+            grace_seconds: None,
             shares: self.moves_of(cluster, victim, before, after),
         });
     }

@@ -291,6 +291,7 @@ impl Beneficiary<'_> {
                 node: cluster.task(victim).node().map(name).unwrap_or_default(),
                 destination: destinations.get(&victim).copied().map(name),
                 cause: None,
+                grace_seconds: None,
                 shares: Vec::new(),
             }
         });
@@ -354,7 +355,7 @@ fn keep(statement: &mut Statement<'_, '_>, victim: TaskId, node: NodeId, until: 
     allowed
         && is_free
         && cluster.queue(queue).is_open()
-        && statement.reserve(Reservation { job, shape, node, until }).is_ok()
+        && statement.reserve(Reservation { job: Some(job), shape, node, until }).is_ok()
 }
 
 /// Whether a pod is one that comes back elsewhere, and for which a place can be kept: ports and shares of devices cannot, and

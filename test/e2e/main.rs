@@ -5,6 +5,7 @@
 //! possible these tests say so and pass, unless `KRAFLA_E2E=required`.
 
 mod deploy;
+mod descheduler;
 mod devices;
 mod evictions;
 mod extenders;

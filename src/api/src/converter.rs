@@ -24,6 +24,8 @@ pub struct Converter {
     told: BTreeSet<String>,
     made_at: Option<Time>,
     kept_annotations: Vec<&'static str>,
+    /// Whether what only a descheduler asks is read.
+    pub(crate) reads_details: bool,
 }
 
 impl Converter {

@@ -73,6 +73,10 @@ pub const SCORED_REQUEST: &str = "krafla.io/scored-request";
 /// Krafla's annotation of any object: when the simulator submits it.
 pub const SUBMIT_AT: &str = "krafla.io/submit-at";
 
+/// Annotations of pods that a descheduler reads: this one may go whatever else is so, and this one would rather stay.
+pub const OF_DESCHEDULER: [&str; 2] =
+    ["descheduler.alpha.kubernetes.io/evict", "descheduler.alpha.kubernetes.io/prefer-no-eviction"];
+
 /// Labels that name one pod of a template. A shape leaves them out, since with them no two pods of a StatefulSet or an
 /// indexed Job would be alike.
 pub const INDEX_LABELS: [&str; 4] = [

@@ -11,6 +11,7 @@
 mod budget;
 mod converter;
 pub mod crds;
+mod details;
 mod devices;
 mod duration;
 mod fault;

@@ -12,6 +12,8 @@
 //! Labels that name one pod of a template ([`keys::INDEX_LABELS`]) are left out, so that the pods of a StatefulSet are
 //! alike.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use krafla_model::labels::NodeSelectorTerm;
@@ -96,6 +98,7 @@ impl Converter {
             report.say(format_args!("label {} is `{}`, not a number of pods", keys::LABEL_GANG_MIN, shown(text)));
         }
         let (_, claims) = claims_of(pod, &mut self.names);
+        let details = self.details(pod).map(Arc::new);
         Some(PodSpec {
             uid: identity.uid,
             name: identity.name,
@@ -115,6 +118,7 @@ impl Converter {
                 .and_then(|status| status.start_time.as_ref())
                 .map(|time| self.time_of(Time(time.0.as_millisecond()))),
             attained_ms: attained_ms(&pod.metadata, report),
+            details,
             claims,
             scheduled_at: status.and_then(scheduled_at).map(|time| self.time_of(time)),
         })

@@ -5,6 +5,7 @@
 mod check;
 mod console;
 mod crds;
+mod deschedule;
 mod example;
 mod experiment;
 mod input;
@@ -43,6 +44,7 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   krafla schedule --scheduler-conf my.conf     schedule the pods of a cluster
+  krafla deschedule --policy my.yaml           move running pods to better places
   krafla simulate                              three teams on a small GPU cluster, and a report
   krafla simulate --trace swf:KTH-SP2.swf      a year of a supercomputer's jobs
   krafla simulate --trace manifests:cluster/   what is in a folder of Kubernetes manifests
@@ -54,6 +56,7 @@ Examples:
 #[derive(Subcommand)]
 enum Command {
     Schedule(schedule::Arguments),
+    Deschedule(deschedule::Arguments),
     Simulate(Box<simulate::Arguments>),
     Scenario(scenario::Arguments),
     Check(check::Arguments),
@@ -68,6 +71,7 @@ pub fn main_with(extend: fn(&mut Registry)) -> ExitCode {
     let usual = match arguments.command {
         Command::Scenario(_) => "off",
         Command::Schedule(_) => "info",
+        Command::Deschedule(_) => "warn",
         _ => "error",
     };
     let logging = match logging::start(arguments.log.as_deref().unwrap_or(usual)) {
@@ -79,6 +83,7 @@ pub fn main_with(extend: fn(&mut Registry)) -> ExitCode {
     };
     let done = match arguments.command {
         Command::Schedule(arguments) => schedule::run(&arguments, &logging),
+        Command::Deschedule(arguments) => deschedule::run(arguments),
         Command::Simulate(arguments) => simulate::run(*arguments),
         Command::Scenario(arguments) => scenario::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),

@@ -14,6 +14,7 @@ pub(crate) fn extend_by(extend: fn(&mut Registry)) {
 /// The actions and plugins of this build, and those that were added.
 pub(crate) fn registry() -> Registry {
     let mut registry = krafla_plugins::registry(krafla_actions::all());
+    registry.descheduler = Some(krafla_descheduler::build);
     if let Some(extend) = EXTENSION.get() {
         extend(&mut registry);
     }

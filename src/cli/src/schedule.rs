@@ -9,11 +9,11 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use krafla_api::parse_duration;
-use krafla_cluster::{Access, Election, Metrics, Scope, Selection, Settings};
+use krafla_cluster::{Access, Descheduling, Election, Metrics, Scope, Selection, Settings};
 use krafla_engine::Options;
-use krafla_framework::Registry;
 use krafla_framework::conf::compile::compile;
 use krafla_framework::conf::policy::DEFAULT_PROFILE;
+use krafla_framework::{DeschedulerSettings, Planning, Registry};
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -63,6 +63,7 @@ Examples:
 const COMPATIBILITY: &str = "Accepted for compatibility only";
 const ELECTION: &str = "Leader election";
 const PAGES: &str = "Pages and logs";
+const DESCHEDULER: &str = "Descheduler";
 
 // A switch in Go's way: bare, or with `=false`.
 macro_rules! flags {
@@ -130,6 +131,24 @@ flags! {
     /// [default: *].
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     controllers: String,
+    /// Run the descheduler with this DeschedulerPolicy; read again when it changes.
+    #[arg(long, value_name = "FILE", help_heading = DESCHEDULER)]
+    descheduler_policy: PathBuf,
+    /// Pause between its rounds [default: 5m].
+    #[arg(long, value_name = "TIME", help_heading = DESCHEDULER)]
+    descheduling_interval: String,
+    /// How long it leaves in peace what it has moved [default: 30m].
+    #[arg(long, value_name = "TIME", help_heading = DESCHEDULER)]
+    descheduler_cool_down: String,
+    /// How long room is kept for a pod that takes the place of one that was moved [default: 5m].
+    #[arg(long, value_name = "TIME", help_heading = DESCHEDULER)]
+    descheduler_keep: String,
+    /// Enable plugins that the policy configures and enables nowhere.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, help_heading = DESCHEDULER)]
+    descheduler_auto_enable: bool,
+    /// Say what would be done, and evict nobody.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, help_heading = DESCHEDULER)]
+    descheduler_dry_run: bool,
     /// Order equal nodes by a hash of this seed instead of by name.
     #[arg(long, value_name = "N")]
     shuffle_ties: u64,
@@ -321,6 +340,7 @@ fn settings_of(flags: &Flags, logging: &Logging, metrics: Metrics) -> anyhow::Re
         engine: Options {
             period_ms: duration("--schedule-period", flags.schedule_period.as_deref().unwrap_or("1s"))?,
             profile_only,
+            only_deschedules: false,
             events: true,
             tie_seed: flags.shuffle_ties,
             plain_search: false,
@@ -335,8 +355,30 @@ fn settings_of(flags: &Flags, logging: &Logging, metrics: Metrics) -> anyhow::Re
         levels: Some((folder, Arc::new(move |filter: Option<&str>| setter.set(filter)))),
         binds_at_once: flags.binds_at_once.unwrap_or(100).max(1),
         record: flags.record.clone(),
+        descheduler: descheduling(flags)?,
         metrics,
     })
+}
+
+fn descheduling(flags: &Flags) -> anyhow::Result<Option<Descheduling>> {
+    let Some(policy) = flags.descheduler_policy.clone().filter(|path| !path.as_os_str().is_empty()) else {
+        return Ok(None);
+    };
+    let time = |name: &str, text: &Option<String>, default: &str| duration(name, text.as_deref().unwrap_or(default));
+    let interval_ms = time("--descheduling-interval", &flags.descheduling_interval, "5m")?;
+    if interval_ms == 0 {
+        bail!("--descheduling-interval 0: rounds need a pause between them; `krafla deschedule` has a single one");
+    }
+    let settings = DeschedulerSettings {
+        interval_ms,
+        auto_enable: flags.descheduler_auto_enable.unwrap_or(false),
+        dry_run: flags.descheduler_dry_run.unwrap_or(false),
+        planning: Planning::Kept,
+        cool_down_ms: time("--descheduler-cool-down", &flags.descheduler_cool_down, "30m")?,
+        keep_ms: time("--descheduler-keep", &flags.descheduler_keep, "5m")?,
+        ..DeschedulerSettings::default()
+    };
+    Ok(Some(Descheduling { policy, settings, alone: false, once: false, tell: None }))
 }
 
 /// The names of the profiles in a configuration, by which pods ask for this scheduler. A file that cannot be read, or is
@@ -378,7 +420,7 @@ fn election(flags: &Flags) -> anyhow::Result<Election> {
 }
 
 /// Unique among the candidates: the host, this process, and when it began.
-fn identity() -> String {
+pub(crate) fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = std::env::var("HOSTNAME").unwrap_or(host);
     let began = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
@@ -390,7 +432,7 @@ fn duration(flag: &str, text: &str) -> anyhow::Result<i64> {
 }
 
 /// An address in Go's form: a port alone is that of every interface.
-fn address_of(text: &str) -> anyhow::Result<SocketAddr> {
+pub(crate) fn address_of(text: &str) -> anyhow::Result<SocketAddr> {
     let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
     full.parse().map_err(|_| anyhow!("{text} is no address to listen at: write :8080 or 127.0.0.1:8080"))
 }
@@ -429,7 +471,7 @@ fn warn_of(flags: &Flags) {
     }
 }
 
-fn stop_on_signal(stop: watch::Sender<bool>) -> anyhow::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_on_signal(stop: watch::Sender<bool>) -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be heard")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be heard")?;
     Ok(async move {

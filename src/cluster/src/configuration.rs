@@ -26,8 +26,13 @@ pub(crate) async fn read(path: &Path) -> Result<String, String> {
     tokio::fs::read_to_string(path).await.map_err(|error| format!("{name}: cannot be read: {error}"))
 }
 
-/// Tells the engine of each new content, for ever.
-pub(crate) async fn follow(path: PathBuf, mut known: Option<String>, inbox: Inbox) {
+/// Tells the engine of each new content, for ever, in the words of `make`.
+pub(crate) async fn follow(
+    path: PathBuf,
+    mut known: Option<String>,
+    inbox: Inbox,
+    make: impl Fn(&Path, String) -> Input + Send,
+) {
     let mut failed = false;
     loop {
         match read(&path).await {
@@ -35,7 +40,7 @@ pub(crate) async fn follow(path: PathBuf, mut known: Option<String>, inbox: Inbo
                 failed = false;
                 if known.as_ref() != Some(&text) {
                     known = Some(text.clone());
-                    inbox.input(Input::Configuration { file: path.display().to_string(), text }).await;
+                    inbox.input(make(&path, text)).await;
                 }
             }
             Err(why) => {

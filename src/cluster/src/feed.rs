@@ -97,6 +97,11 @@ impl Feed {
         self.converter.keep_annotations(keys);
     }
 
+    /// From now on what only a descheduler asks of pods is read too.
+    pub(crate) fn read_details(&mut self) {
+        self.converter.read_details();
+    }
+
     /// From now on those who wait for an object are told of its changes.
     pub(crate) fn serve(&mut self, interest: Interest) {
         self.interest = interest;

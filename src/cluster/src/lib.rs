@@ -25,6 +25,7 @@ mod perform;
 mod queues;
 pub mod run;
 mod scheduler;
+mod usage;
 mod watch;
 
 pub use client::Access;
@@ -33,4 +34,4 @@ pub use feed::Scope;
 pub use http::{SetLevel, filter_of};
 pub use leader::Election;
 pub use metrics::Metrics;
-pub use run::{Addresses, RunError, Settings, run};
+pub use run::{Addresses, Descheduling, RunError, Settings, run};

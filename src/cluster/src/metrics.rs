@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use krafla_engine::Engine;
+use krafla_framework::Descheduled;
 use krafla_model::{ClusterState, JobPhase, Name, ResourceId, TaskId, TaskStatus, Time};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -60,6 +61,15 @@ struct PoolLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DeschedulerLabels {
+    result: String,
+    strategy: String,
+    profile: String,
+    namespace: String,
+    node: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct JobLabels {
     job_name: String,
     queue: String,
@@ -92,6 +102,8 @@ struct All {
     attempts: Family<ResultLabel, Counter>,
     binds: Family<ResultLabel, Counter>,
     evictions: Family<ResultLabel, Counter>,
+    descheduled: Family<DeschedulerLabels, Counter>,
+    rounds: Histogram,
     events: Family<ResultLabel, Counter>,
     cycles: Counter,
     discrepancies: Counter,
@@ -158,6 +170,8 @@ impl Metrics {
             attempts: Family::default(),
             binds: Family::default(),
             evictions: Family::default(),
+            descheduled: Family::default(),
+            rounds: Histogram::new(exponential_buckets_range(0.001, 100.0, 20)),
             events: Family::default(),
             cycles: Counter::default(),
             discrepancies: Counter::default(),
@@ -237,6 +251,23 @@ impl Metrics {
     /// An eviction has its outcome.
     pub(crate) fn eviction(&self, evicted: bool) {
         self.0.evictions.get_or_create(&result(if evicted { "evicted" } else { "refused" })).inc();
+    }
+
+    /// A descheduler wanted a pod to go, and this came of it.
+    pub(crate) fn descheduled(&self, what: &Descheduled, result: &str) {
+        let labels = DeschedulerLabels {
+            result: result.to_owned(),
+            strategy: what.strategy.to_owned(),
+            profile: what.profile.clone(),
+            namespace: what.pod.namespace.to_string(),
+            node: what.node.to_string(),
+        };
+        self.0.descheduled.get_or_create(&labels).inc();
+    }
+
+    /// A descheduler has had a round.
+    pub(crate) fn round(&self, took: Duration) {
+        self.0.rounds.observe(took.as_secs_f64());
     }
 
     pub(crate) fn event_written(&self) {
@@ -415,6 +446,12 @@ impl All {
             "From the making of a pod to a stage",
             self.tasks.clone(),
         );
+        registry.register(
+            "descheduler_pods_evicted",
+            "Pods that a strategy wanted to go, by what came of it",
+            self.descheduled.clone(),
+        );
+        registry.register("descheduler_loop_duration_seconds", "One round", self.rounds.clone());
         registry.register("volcano_unschedule_job_count", "Jobs that are not ready", self.unscheduled_jobs.clone());
         registry.register(
             "volcano_unschedule_task_count",

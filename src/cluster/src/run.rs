@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use krafla_engine::recording::{Recorder, RecordingError};
 use krafla_engine::{Configuration, Engine, Input, Options};
-use krafla_framework::Registry;
+use krafla_framework::{BuildDescheduler, Descheduled, DeschedulerSettings, Registry, UsageSource};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -29,9 +29,10 @@ use crate::inbox::{Outcomes, inbox};
 use crate::leader::{self, Election, ElectionError};
 use crate::metrics::Metrics;
 use crate::perform::{Performer, Role, text_of};
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Duty, Scheduler};
+use crate::usage::Wanted;
 use crate::watch::{Change, Kind, watch};
-use crate::{configuration, queues};
+use crate::{configuration, queues, usage};
 
 /// Changes under way between the watches and the feed, at most.
 const CHANGES: usize = 1_024;
@@ -66,9 +67,28 @@ pub struct Settings {
     /// Writes what the engine is told and decides to this file, for `krafla replay`. Only without an election, since a
     /// recording begins with an engine that knows nothing and ends with the process.
     pub record: Option<PathBuf>,
+    /// The descheduler, if there is one.
+    pub descheduler: Option<Descheduling>,
     /// The metrics, so that what measures spans can write to them too.
     pub metrics: Metrics,
 }
+
+/// How a descheduler runs on a cluster.
+pub struct Descheduling {
+    /// The file with its policy; it is read again when it changes.
+    pub policy: PathBuf,
+    /// All else; its file and text are those of `policy`.
+    pub settings: DeschedulerSettings,
+    /// Whether nothing else is done: no pod is bound, and nothing is written but evictions and what is said of them.
+    pub alone: bool,
+    /// Whether one round is enough: the process ends when all of it has been carried out.
+    pub once: bool,
+    /// Hears what came of each round.
+    pub tell: Option<Tell>,
+}
+
+/// Hears what came of a round.
+pub type Tell = Box<dyn Fn(&[Descheduled]) + Send + Sync>;
 
 /// Why a scheduler does not run, or does no more.
 #[derive(Debug, Error)]
@@ -126,7 +146,7 @@ pub struct Addresses {
 
 /// Runs a scheduler until `stop` says so. `started` hears where its pages are.
 pub async fn run(
-    settings: Settings,
+    mut settings: Settings,
     mut registry: Registry,
     started: Option<oneshot::Sender<Addresses>>,
     stop: watch::Receiver<bool>,
@@ -169,7 +189,21 @@ pub async fn run(
         mailbox.input(input).await;
     }
 
-    if !settings.scope.profile_only {
+    let descheduler = settings.descheduler.take();
+    let alone = descheduler.as_ref().is_some_and(|descheduler| descheduler.alone);
+    let for_plugins = text.as_ref().is_some_and(|text| usage::is_asked_for(text, &registry.catalogue()));
+    let (wanted, wanted_seen) = watch::channel(Wanted { plugins: for_plugins, ..Wanted::default() });
+    let mut known = None;
+    if let Some(descheduler) = &descheduler {
+        let (policy, source) = read_policy(descheduler, &registry).await?;
+        let first = DeschedulerSettings { interval_ms: descheduler.interval_ms(), ..policy.clone() };
+        mailbox.input(Input::Descheduler(Some(Box::new(first)))).await;
+        wanted.send_modify(|wanted| wanted.descheduler = source);
+        known = Some(policy);
+    }
+    let round_waits_for_use = wanted.borrow().descheduler != UsageSource::default();
+
+    if !settings.scope.profile_only && !alone {
         queues::make_sure(&clients, &settings.scope.default_queue).await.map_err(RunError::Queues)?;
     }
 
@@ -201,7 +235,12 @@ pub async fn run(
         performer.placing().clone(),
     );
 
-    feed.keep_annotations(&registry.pod_annotations);
+    let mut annotations = registry.pod_annotations.clone();
+    if descheduler.is_some() {
+        annotations.extend(krafla_api::keys::OF_DESCHEDULER);
+        feed.read_details();
+    }
+    feed.keep_annotations(&annotations);
     feed.serve(performer.interest().clone());
 
     // Tasks that are ended when this function returns.
@@ -213,7 +252,26 @@ pub async fn run(
     drop(changes);
     helpers.spawn(feed.run(changes_seen));
     if let Some(path) = settings.configuration.clone() {
-        helpers.spawn(configuration::follow(path, text, mailbox));
+        let (wanted, catalogue) = (wanted.clone(), registry.catalogue());
+        let input = move |path: &Path, text: String| {
+            wanted.send_modify(|wanted| wanted.plugins = usage::is_asked_for(&text, &catalogue));
+            Input::Configuration { file: path.display().to_string(), text }
+        };
+        helpers.spawn(configuration::follow(path, text, mailbox.clone(), input));
+    }
+    let begins_round = descheduler.as_ref().is_some_and(|descheduler| descheduler.once) && round_waits_for_use;
+    helpers.spawn(usage::follow(clients.clone(), wanted_seen, mailbox.clone(), begins_round));
+    if let (Some(descheduler), Some(known), Some(build)) = (&descheduler, known, registry.descheduler) {
+        let (text, interval_ms) = (known.text.clone(), descheduler.interval_ms());
+        let make = move |path: &Path, text: String| {
+            let settings = DeschedulerSettings { file: path.display().to_string(), text, ..known.clone() };
+            // A policy that is wrong changes nothing; the engine says what is wrong with it.
+            if let Ok(built) = build(&settings) {
+                wanted.send_modify(|wanted| wanted.descheduler = built.usage);
+            }
+            Input::Descheduler(Some(Box::new(DeschedulerSettings { interval_ms, ..settings })))
+        };
+        helpers.spawn(configuration::follow(descheduler.policy.clone(), Some(text), mailbox, make));
     }
     let leadership = tokio::spawn(performer.follow_leadership(leads_seen.clone(), metrics.clone()));
     let election = settings
@@ -231,6 +289,7 @@ pub async fn run(
         leads: leads_seen,
         stop,
         recorder,
+        duty: Duty::of(descheduler, round_waits_for_use),
     });
     let performer = ended.await;
     health.set_ended();
@@ -256,6 +315,28 @@ pub async fn run(
     }
     drop(leads);
     if finished { Ok(()) } else { Err(RunError::Unfinished) }
+}
+
+impl Descheduling {
+    /// A process that has one round needs no clock for it.
+    fn interval_ms(&self) -> i64 {
+        if self.once { 0 } else { self.settings.interval_ms }
+    }
+}
+
+/// The policy, and where it takes the use of nodes from. Without one there is no descheduler, so what is wrong ends the
+/// process.
+async fn read_policy(
+    descheduler: &Descheduling,
+    registry: &Registry,
+) -> Result<(DeschedulerSettings, UsageSource), RunError> {
+    let text = configuration::read(&descheduler.policy).await.map_err(RunError::Configuration)?;
+    let file = descheduler.policy.display().to_string();
+    let settings = DeschedulerSettings { file, text, ..descheduler.settings.clone() };
+    let build: BuildDescheduler =
+        registry.descheduler.ok_or_else(|| RunError::Configuration("this build has no descheduler".to_owned()))?;
+    let built = build(&settings).map_err(|problems| RunError::Configuration(problems.join("\n")))?;
+    Ok((settings, built.usage))
 }
 
 /// Sessions compute; a thread of their own keeps them from holding up calls, and calls from holding up them.

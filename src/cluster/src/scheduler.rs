@@ -1,5 +1,6 @@
 //! The engine's thread: letters in, effects out. Between two letters it sleeps.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,7 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use krafla_engine::recording::Recorder;
 use krafla_engine::{Engine, Input, Outcome};
 use krafla_framework::effect::by_beneficiary;
-use krafla_model::Time;
+use krafla_framework::{DescheduleResult, Descheduled, Effect};
+use krafla_model::{Name, Time};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, error, info};
@@ -16,6 +18,7 @@ use crate::health::Health;
 use crate::inbox::Letter;
 use crate::metrics::Metrics;
 use crate::perform::Performer;
+use crate::run::{Descheduling, Tell};
 
 /// Letters that one step takes in at most, so that a flood does not keep decisions waiting.
 const MOST_LETTERS: usize = 8_192;
@@ -38,6 +41,73 @@ pub(crate) struct Scheduler {
     pub(crate) leads: watch::Receiver<bool>,
     pub(crate) stop: watch::Receiver<bool>,
     pub(crate) recorder: Option<Recorder<BufWriter<File>>>,
+    pub(crate) duty: Duty,
+}
+
+/// What this process is for, beside or instead of scheduling.
+#[derive(Default)]
+pub(crate) struct Duty {
+    /// Nothing is written but evictions and what is said of them.
+    evictions_only: bool,
+    /// One round of the descheduler, and the end.
+    once: bool,
+    /// The round begins when the cluster is known, and not only when its use is.
+    round_when_known: bool,
+    round_done: bool,
+    tell: Option<Tell>,
+    /// Labels of evictions that are on their way, by the pod's UID.
+    on_their_way: BTreeMap<Name, Descheduled>,
+}
+
+impl Duty {
+    pub(crate) fn of(descheduler: Option<Descheduling>, round_waits_for_use: bool) -> Self {
+        let Some(descheduler) = descheduler else { return Self::default() };
+        Self {
+            evictions_only: descheduler.alone,
+            once: descheduler.once,
+            round_when_known: descheduler.once && !round_waits_for_use,
+            tell: descheduler.tell,
+            ..Self::default()
+        }
+    }
+
+    /// Whether an effect is this process's to carry out.
+    fn wants(&self, effect: &Effect) -> bool {
+        match effect {
+            _ if !self.evictions_only => true,
+            Effect::Evict { .. } => true,
+            Effect::Event { reason, .. } => {
+                ["Evict", "EvictionRefused", "InvalidConfiguration"].contains(&reason.as_str())
+            }
+            _ => false,
+        }
+    }
+
+    /// A round is over.
+    fn note_round(&mut self, notes: &[Descheduled], metrics: &Metrics) {
+        self.round_done = true;
+        for note in notes {
+            match note.result {
+                DescheduleResult::Evicted => drop(self.on_their_way.insert(note.pod.uid.clone(), note.clone())),
+                _ => metrics.descheduled(note, note.result.as_str()),
+            }
+        }
+        if let Some(tell) = &self.tell {
+            tell(notes);
+        }
+    }
+
+    /// An eviction has its outcome.
+    fn note_outcome(&mut self, outcome: &Outcome, metrics: &Metrics) {
+        let (pod, result) = match outcome {
+            Outcome::Evicted { pod } => (pod, "success"),
+            Outcome::EvictRefused { pod, .. } => (pod, "error"),
+            _ => return,
+        };
+        if let Some(note) = self.on_their_way.remove(pod) {
+            metrics.descheduled(&note, result);
+        }
+    }
 }
 
 impl Scheduler {
@@ -91,7 +161,7 @@ impl Scheduler {
             now = present(now);
             self.health.working_since(Some(now));
             let before = complete;
-            let inputs = self.open(&mut letters, &mut complete, now);
+            let mut inputs = self.open(&mut letters, &mut complete, now);
             let leading = complete && *self.leads.borrow_and_update();
             if complete && !before {
                 info!(
@@ -103,11 +173,18 @@ impl Scheduler {
             }
             unseen |= !inputs.is_empty();
             if leading {
+                if self.duty.round_when_known && complete && !before {
+                    inputs.push(Input::Deschedule);
+                }
                 self.step(now, inputs);
             } else {
                 self.engine.follow(now, inputs);
             }
             self.health.working_since(None);
+            if self.duty.once && self.duty.round_done && self.performer.is_quiet() && self.duty.on_their_way.is_empty()
+            {
+                break;
+            }
             if unseen && observed.elapsed() >= OBSERVE_EVERY {
                 self.metrics.observe(&self.engine);
                 (unseen, observed) = (false, Instant::now());
@@ -121,7 +198,7 @@ impl Scheduler {
         self.performer
     }
 
-    fn open(&self, letters: &mut Vec<Letter>, complete: &mut bool, now: Time) -> Vec<Input> {
+    fn open(&mut self, letters: &mut Vec<Letter>, complete: &mut bool, now: Time) -> Vec<Input> {
         let mut inputs = Vec::with_capacity(letters.len());
         for letter in letters.drain(..) {
             match letter {
@@ -130,6 +207,9 @@ impl Scheduler {
                         && let Some(task) = self.engine.cluster().find_task(pod)
                     {
                         self.metrics.pod_bound(self.engine.cluster(), task, now);
+                    }
+                    if let Input::Outcome(outcome) = &*input {
+                        self.duty.note_outcome(outcome, &self.metrics);
                     }
                     inputs.push(*input);
                 }
@@ -155,9 +235,13 @@ impl Scheduler {
             for (certificate, victims) in by_beneficiary(&report.decisions) {
                 self.metrics.victims_chosen(&certificate.action, victims.len());
             }
+            if report.had_round {
+                self.metrics.round(took);
+                self.duty.note_round(&report.descheduled, &self.metrics);
+            }
             debug!(number = report.number, decisions = report.decisions.len(), ?took, "session");
         }
-        for effect in step.effects {
+        for effect in step.effects.into_iter().filter(|effect| self.duty.wants(effect)) {
             self.performer.perform(effect);
         }
     }

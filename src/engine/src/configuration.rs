@@ -5,6 +5,8 @@ use krafla_framework::conf::policy::ProfilePolicy;
 use krafla_framework::conf::problem::{Problem, Severity};
 use krafla_framework::{Action, PluginSet, Policy, Registry};
 
+use crate::engine::Options;
+
 /// A configuration, built.
 pub struct Configuration {
     /// What was read.
@@ -87,6 +89,15 @@ impl Configuration {
     /// The same configuration with new plugins: the old ones may have been left in the middle of something.
     pub(crate) fn rebuild(old: &Self, registry: &Registry) -> Self {
         Self { text: old.text.clone(), ..Self::new(old.policy.clone(), registry) }
+    }
+
+    /// Without actions, where nothing is to be scheduled: what is left finds nodes for a descheduler.
+    pub(crate) fn for_engine(mut self, options: &Options) -> Self {
+        if options.only_deschedules {
+            self.actions.clear();
+            self.action_names.clear();
+        }
+        self
     }
 
     /// Whether this is what `text` makes: a file that was written again without a change.

@@ -3,12 +3,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use krafla_framework::effect::{Effect, Subject};
-use krafla_framework::{Decision, Policy, Reason, Reasons, Registry, Searcher, Session};
+use krafla_framework::{
+    Decision, Descheduled, DeschedulerSettings, Policy, Reason, Reasons, Registry, Searcher, Session, UsageSource,
+};
 use krafla_model::ledger::Discrepancy;
 use krafla_model::{ClusterState, Event, JobId, Name, News, Problem, TaskId, TaskStatus, Time};
 use tracing::{debug, error, info, warn};
 
 use crate::configuration::{Configuration, ConfigurationHealth};
+use crate::descheduling::Descheduling;
 use crate::effects::{self, Written};
 use crate::explain;
 use crate::input::{Input, Outcome};
@@ -32,6 +35,8 @@ pub struct Options {
     pub period_ms: i64,
     /// Whether pods are scheduled one by one by their profile, without queues and jobs.
     pub profile_only: bool,
+    /// Whether nothing is scheduled: only the descheduler decides anything.
+    pub only_deschedules: bool,
     /// Whether Kubernetes events are among the effects.
     pub events: bool,
     /// Orders equal nodes by a hash of this seed instead of by name.
@@ -48,7 +53,14 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { period_ms: 1_000, profile_only: false, events: true, tie_seed: None, plain_search: false }
+        Self {
+            period_ms: 1_000,
+            profile_only: false,
+            only_deschedules: false,
+            events: true,
+            tie_seed: None,
+            plain_search: false,
+        }
     }
 }
 
@@ -61,6 +73,7 @@ pub struct Engine {
     health: ConfigurationHealth,
     reasons: Reasons,
     searcher: Searcher,
+    descheduling: Option<Descheduling>,
     written: Written,
     parked: Parked,
     /// Tasks whose PodGroup was missing a moment ago.
@@ -99,6 +112,10 @@ pub struct CycleReport {
     pub healed: Vec<Discrepancy>,
     /// There are pods that it did not get to; the next cycle follows at once.
     pub unfinished: bool,
+    /// What became of pods that the descheduler looked at, in order.
+    pub descheduled: Vec<Descheduled>,
+    /// Whether the descheduler had a round.
+    pub had_round: bool,
 }
 
 impl Engine {
@@ -115,6 +132,7 @@ impl Engine {
     }
 
     fn with_configuration(registry: Registry, options: Options, configuration: Configuration) -> Self {
+        let configuration = configuration.for_engine(&options);
         let mut cluster = ClusterState::new();
         cluster.set_tie_seed(options.tie_seed);
         cluster.leave_unchecked(configuration.policy.unchecked());
@@ -126,6 +144,7 @@ impl Engine {
             health: ConfigurationHealth { current: true, ..ConfigurationHealth::default() },
             reasons: Reasons::default(),
             searcher: options.searcher(),
+            descheduling: None,
             written: Written::default(),
             parked: Parked::default(),
             lonely: Parked::default(),
@@ -159,6 +178,11 @@ impl Engine {
         &self.reasons
     }
 
+    /// Where the descheduler takes the use of nodes and pods from; `None` without one.
+    pub fn usage_source(&self) -> Option<&UsageSource> {
+        self.descheduling.as_ref().map(Descheduling::usage)
+    }
+
     /// Cycles so far.
     pub fn cycles(&self) -> u64 {
         self.cycles
@@ -180,7 +204,7 @@ impl Engine {
             return self.cluster.now();
         }
         let timed = self.parked.next().min(self.lonely.next()).min(self.cluster.reservations_end());
-        let timed = timed.min(self.configuration.plugins.wakes_at(&self.cluster));
+        let timed = timed.min(self.configuration.plugins.wakes_at(&self.cluster)).min(self.next_round());
         match self.last_cycle {
             Some(last) if self.restless => timed.min(last + self.options.period_ms),
             _ => timed,
@@ -200,6 +224,7 @@ impl Engine {
         self.stirred |= !self.parked.release(now).is_empty();
         self.tell_of_lonely(now, &mut step);
         let due = self.stirred
+            || self.next_round() <= now
             || self.last_cycle.is_none()
             || (self.restless && self.last_cycle.is_some_and(|last| now >= last + self.options.period_ms));
         if due {
@@ -248,6 +273,47 @@ impl Engine {
             }
             Input::Outcome(outcome) => self.take_in_outcome(outcome, step),
             Input::Configuration { file, text } => self.configure(&file, &text),
+            Input::Descheduler(settings) => self.configure_descheduler(settings.map(|settings| *settings)),
+            Input::Deschedule => {
+                if let Some(descheduling) = &mut self.descheduling {
+                    descheduling.next = self.cluster.now();
+                }
+            }
+        }
+    }
+
+    /// When the descheduler has its next round.
+    fn next_round(&self) -> Time {
+        self.descheduling.as_ref().map_or(Time::NEVER, |descheduling| descheduling.next)
+    }
+
+    fn configure_descheduler(&mut self, settings: Option<DeschedulerSettings>) {
+        let Some(settings) = settings else {
+            self.descheduling = None;
+            return;
+        };
+        if self.descheduling.as_ref().is_some_and(|known| known.settings == settings) {
+            return;
+        }
+        let file = settings.file.clone();
+        match Descheduling::make(settings, &self.registry, self.cluster.now()) {
+            Ok(made) => {
+                info!(file, "descheduler policy in force");
+                for warning in &made.built.warnings {
+                    warn!("{warning}");
+                }
+                self.descheduling = Some(made);
+            }
+            Err(problems) => {
+                error!(file, "descheduler policy refused, what was in force stays:\n{}", problems.join("\n"));
+                self.health.refused += 1;
+                self.refusal = Some(Effect::Event {
+                    about: Subject::Scheduler,
+                    warning: true,
+                    reason: "InvalidConfiguration".to_owned(),
+                    message: problems.join("\n"),
+                });
+            }
         }
     }
 
@@ -329,7 +395,7 @@ impl Engine {
             Ok((configuration, warnings)) => {
                 info!(file, "configuration in force");
                 self.cluster.leave_unchecked(configuration.policy.unchecked());
-                self.configuration = configuration;
+                self.configuration = configuration.for_engine(&self.options);
                 self.searcher = self.options.searcher();
                 self.health.accepted += 1;
                 self.health.current = true;
@@ -362,6 +428,7 @@ impl Engine {
             error!("a book was off and has been healed: {discrepancy}");
         }
         self.discrepancies += healed.len() as u64;
+        let had_round = self.next_round() <= self.cluster.now();
         let mut outcome = match self.run_session() {
             Some(outcome) => outcome,
             None => {
@@ -396,12 +463,21 @@ impl Engine {
         self.stirred |= outcome.unfinished;
         self.restless = !outcome.decisions.is_empty();
         debug!(decisions = outcome.decisions.len(), "cycle done");
-        CycleReport { number: self.cycles, decisions: outcome.decisions, healed, unfinished: outcome.unfinished }
+        CycleReport {
+            number: self.cycles,
+            decisions: outcome.decisions,
+            healed,
+            unfinished: outcome.unfinished,
+            descheduled: outcome.descheduled,
+            had_round,
+        }
     }
 
     /// Runs the actions. A panic in one of them means a broken book: the session is dropped, the books are healed, and
     /// the plugins are built anew.
     fn run_session(&mut self) -> Option<krafla_framework::Outcome> {
+        let now = self.cluster.now();
+        let mut due = self.descheduling.as_mut().filter(|descheduling| descheduling.next <= now);
         let Configuration { plugins, actions, action_names, .. } = &mut self.configuration;
         let (cluster, reasons, searcher) = (&mut self.cluster, &mut self.reasons, &mut self.searcher);
         let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -409,8 +485,14 @@ impl Engine {
             for action in actions.iter_mut() {
                 session.run(&mut **action);
             }
+            if let Some(descheduling) = &mut due {
+                session.run(&mut *descheduling.built.action);
+            }
             session.close()
         }));
+        if let Some(descheduling) = due {
+            descheduling.round_done(now);
+        }
         match ran {
             Ok(outcome) => Some(outcome),
             Err(_) => {
@@ -418,7 +500,8 @@ impl Engine {
                 error!("a session panicked; it is dropped, and the books are recounted");
                 self.cluster.abandon_session();
                 self.discrepancies += self.cluster.audit().len() as u64;
-                self.configuration = Configuration::rebuild(&self.configuration, &self.registry);
+                self.configuration =
+                    Configuration::rebuild(&self.configuration, &self.registry).for_engine(&self.options);
                 self.searcher = self.options.searcher();
                 None
             }

@@ -1,5 +1,6 @@
 //! What the engine is told.
 
+use krafla_framework::DeschedulerSettings;
 use krafla_model::{Event, Name};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,10 @@ pub enum Input {
         /// Its content.
         text: String,
     },
+    /// The descheduler runs so from now on; nobody does, if `None`. Telling the same twice is no change.
+    Descheduler(Option<Box<DeschedulerSettings>>),
+    /// The descheduler is to have a round now, whenever the next would be.
+    Deschedule,
 }
 
 /// What became of an effect.

@@ -4,6 +4,7 @@
 //! cluster, the simulator and the replayer are shells about it.
 
 pub mod configuration;
+mod descheduling;
 mod effects;
 pub mod engine;
 mod explain;

@@ -26,6 +26,8 @@ struct Header {
     tie_seed: Option<u64>,
     #[serde(default)]
     profile_only: bool,
+    #[serde(default)]
+    only_deschedules: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -66,6 +68,7 @@ impl<W: Write> Recorder<W> {
             events: options.events,
             tie_seed: options.tie_seed,
             profile_only: options.profile_only,
+            only_deschedules: options.only_deschedules,
         };
         write_line(&mut out, &header)?;
         Ok(Self { out })
@@ -130,6 +133,7 @@ pub fn replay(recording: impl BufRead, registry: Registry) -> Result<Replay, Rec
     let options = Options {
         period_ms: header.period_ms,
         profile_only: header.profile_only,
+        only_deschedules: header.only_deschedules,
         events: header.events,
         tie_seed: header.tie_seed,
         plain_search: false,

@@ -45,6 +45,9 @@ pub struct EvictionCertificate {
     /// Why it goes although nobody gets its room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// How long it may take to end, in seconds, if that is not for the pod to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_seconds: Option<u32>,
     /// What the decision does to the shares of the queues: of the one that gains, and of the victim's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<ShareMove>,

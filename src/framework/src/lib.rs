@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod conf;
+pub mod descheduling;
 pub mod effect;
 pub mod phase;
 pub mod plugin_set;
@@ -22,6 +23,10 @@ pub use conf::arguments::{Arguments, Value};
 pub use conf::catalogue::{ActionInfo, ArgumentInfo, ArgumentKind, Catalogue, PluginInfo};
 pub use conf::policy::{PluginEntry, Policy};
 pub use conf::switches::Point;
+pub use descheduling::{
+    BuildDescheduler, BuiltDescheduler, DescheduleResult, Descheduled, DeschedulerSettings, Planning, PrometheusSource,
+    UsageSource,
+};
 pub use effect::{Cause, Decision, Effect, EvictionCertificate, PodRef, ShareMove, Subject};
 pub use plugin_set::PluginSet;
 pub use rank::{Rank, RankedQueue};

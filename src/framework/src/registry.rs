@@ -6,6 +6,7 @@ use crate::action::Action;
 use crate::conf::arguments::{Arguments, Value};
 use crate::conf::catalogue::{ActionInfo, Catalogue, PluginInfo};
 use crate::conf::policy::PluginEntry;
+use crate::descheduling::BuildDescheduler;
 use crate::scheduling::binding::BindingPlugin;
 use crate::scheduling::extender::ExtenderCalls;
 use crate::scheduling::plugin::NodePlugin;
@@ -102,6 +103,8 @@ pub struct Registry {
     pub extender_calls: Option<Arc<dyn ExtenderCalls>>,
     /// Annotations of pods that plugins read; others are not kept.
     pub pod_annotations: Vec<&'static str>,
+    /// Makes the descheduler; `None` where a build has none.
+    pub descheduler: Option<BuildDescheduler>,
     /// Whether a KubeSchedulerConfiguration may only have names that kube-scheduler itself accepts.
     pub strict_upstream: bool,
 }

@@ -9,6 +9,7 @@ use tracing::debug;
 
 use crate::action::Action;
 use crate::conf::switches::Point;
+use crate::descheduling::Descheduled;
 use crate::effect::{Decision, EvictionCertificate};
 use crate::plugin_set::PluginSet;
 use crate::reason::Reason;
@@ -39,6 +40,8 @@ pub struct Session<'a> {
     nominations: BTreeMap<TaskId, NodeId>,
     /// There is more to do than one session should.
     unfinished: bool,
+    /// What became of pods that a descheduler looked at, in order.
+    descheduled: Vec<Descheduled>,
 }
 
 /// What a closed session leaves behind.
@@ -61,6 +64,8 @@ pub struct Outcome {
     pub newly_waiting_tasks: Vec<TaskId>,
     /// There is more to do: another session should follow at once.
     pub unfinished: bool,
+    /// What became of pods that a descheduler looked at, in order.
+    pub descheduled: Vec<Descheduled>,
 }
 
 impl<'a> Session<'a> {
@@ -97,6 +102,7 @@ impl<'a> Session<'a> {
             newly_waiting_tasks: Vec::new(),
             nominations: BTreeMap::new(),
             unfinished: false,
+            descheduled: Vec::new(),
         };
         session.end_waits();
         session
@@ -140,6 +146,7 @@ impl<'a> Session<'a> {
             sent_back,
             newly_waiting_tasks: self.newly_waiting_tasks,
             unfinished: self.unfinished,
+            descheduled: self.descheduled,
         }
     }
 
@@ -293,6 +300,16 @@ impl<'a> Session<'a> {
         self.unfinished = true;
     }
 
+    /// A pod that has ended is to be deleted, through an eviction. It holds no node.
+    pub fn evict_finished(&mut self, task: TaskId, certificate: EvictionCertificate) {
+        self.decisions.push(Decision::Evict(task, certificate));
+    }
+
+    /// Notes what became of a pod that a descheduler looked at.
+    pub fn note_descheduled(&mut self, what: Descheduled) {
+        self.descheduled.push(what);
+    }
+
     /// Tasks that Permit has sent back in this session, and the plugin that did; each is told once.
     pub fn take_sent_back(&mut self) -> Vec<(TaskId, &'static str)> {
         std::mem::take(&mut self.sent_back)
@@ -397,6 +414,12 @@ impl<'a> Session<'a> {
         let by_plugin = |scored: &[(NodeId, f64)]| plugins.best_node(cluster, task, scored);
         let prefer: Prefer<'_> = if plugins.has(Point::BestNode) { Some(&by_plugin) } else { None };
         self.searcher.find_anywhere(plugins.profile_for(cluster, task), cluster, task, limits, prefer)
+    }
+
+    /// The best of some nodes for another task like this one.
+    pub fn find_node_among(&mut self, task: TaskId, candidates: &[NodeId], limits: SearchLimits) -> Found {
+        let (plugins, cluster) = (&*self.plugins, &*self.cluster);
+        self.searcher.find(plugins.profile_for(cluster, task), cluster, task, candidates, limits, None)
     }
 
     /// The best node for a task.

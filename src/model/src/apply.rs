@@ -75,6 +75,8 @@ impl ClusterState {
                 self.dynamic_resources.set_class(spec);
             }
             Event::DeviceClassGone(name) => self.dynamic_resources.remove_class(&name),
+            Event::NodeUsage(spec) => self.apply_node_usage(spec),
+            Event::PodUsage(specs) => self.apply_pod_usage(specs),
             Event::Storage(object) => self.apply_storage(object),
             Event::StorageGone(key) => self.remove_storage(&key),
             Event::ElasticQuota(spec) => self.apply_elastic_quota(spec, &mut problems),
@@ -201,6 +203,7 @@ impl ClusterState {
                     phase: spec.phase,
                     started: None,
                     attained_ms: spec.attained_ms,
+                    details: None,
                     deleting: spec.deleting,
                     scheduled_at: spec.scheduled_at,
                     refusals: 0,
@@ -217,6 +220,9 @@ impl ClusterState {
         // A pod that runs and does not say since when began when that was first heard of.
         let heard = (spec.phase == PodPhase::Running).then_some(now);
         task.started = spec.started.or(task.started).or(heard);
+        if spec.details.is_some() && task.details != spec.details {
+            task.details.clone_from(&spec.details);
+        }
         if spec.nominated.is_some() {
             self.nominees.insert(id);
         }

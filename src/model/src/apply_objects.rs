@@ -62,6 +62,7 @@ impl ClusterState {
 
     pub(crate) fn remove_node(&mut self, name: &Name) {
         let Some(id) = self.node_by_name.remove(name) else { return };
+        self.forget_node_usage(name);
         self.forget_reservations(|kept| kept.node == id);
         for task in self.nodes[id].books.tasks.clone() {
             self.move_in(task, None);
@@ -238,7 +239,7 @@ impl ClusterState {
     pub(crate) fn remove_pod_group(&mut self, namespace: &Name, name: &Name) {
         let key = (namespace.clone(), name.clone());
         let Some(id) = self.job_by_key.remove(&key) else { return };
-        self.forget_reservations(|kept| kept.job == id);
+        self.forget_reservations(|kept| kept.job == Some(id));
         let tasks: Vec<TaskId> = self.jobs[id].tasks.iter().copied().collect();
         for task in tasks {
             let group = self.tasks[task].group.clone();
@@ -266,7 +267,7 @@ impl ClusterState {
         for &task in &tasks {
             self.uncharge(task);
         }
-        let own = self.reservations.iter().filter(|(_, kept)| kept.job == id).map(|(number, _)| *number);
+        let own = self.reservations.iter().filter(|(_, kept)| kept.job == Some(id)).map(|(number, _)| *number);
         let kept: Vec<_> = own.collect::<Vec<_>>().into_iter().map(|number| (number, self.leave(number))).collect();
         if let Some(old) = self.jobs[id].queue.take() {
             self.queues[old].jobs.remove(&id);
@@ -398,7 +399,7 @@ impl ClusterState {
         }
         let kept: Vec<_> = self.reservations().copied().collect();
         for reservation in kept {
-            let Some(own) = self.jobs[reservation.job].queue else { continue };
+            let Some(own) = reservation.job.and_then(|job| self.jobs[job].queue) else { continue };
             for above in self.queues[own].path.clone() {
                 self.queues[above].held.reserved.add(&self.shapes.get(reservation.shape).request);
             }

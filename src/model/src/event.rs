@@ -14,6 +14,7 @@ use crate::priority::PriorityClassSpec;
 use crate::queue::QueueSpec;
 use crate::resources::Amounts;
 use crate::storage::{StorageKey, StorageObject};
+use crate::usage::{NodeUsageSpec, PodUsageSpec};
 
 /// One change of the cluster. Every event carries the whole object, so that a repeated one does no harm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -104,6 +105,10 @@ pub enum Event {
     DeviceClass(DeviceClassSpec),
     /// A DeviceClass is gone.
     DeviceClassGone(Name),
+    /// The use of a node was measured.
+    NodeUsage(NodeUsageSpec),
+    /// The use of pods was measured: of all that are measured at all.
+    PodUsage(Vec<PodUsageSpec>),
 }
 
 /// A ResourceQuota with its current use, as the edge reports it. Keys stay as written: `requests.cpu` is not `cpu`.

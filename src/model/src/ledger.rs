@@ -204,7 +204,8 @@ impl ClusterState {
             }
         }
         for kept in self.reservations() {
-            let below = self.jobs[kept.job].queue.is_some_and(|own| self.queues[own].path.contains(&queue));
+            let of_job = kept.job.and_then(|job| self.jobs[job].queue);
+            let below = of_job.is_some_and(|own| self.queues[own].path.contains(&queue));
             if below {
                 held.reserved.add(&self.shapes.get(kept.shape).request);
             }

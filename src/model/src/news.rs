@@ -64,6 +64,9 @@ impl ClusterState {
             Event::ResourceSlice(spec) => self.dynamic_resources.slice(&spec.name) == Some(spec),
             Event::ResourceSliceGone(name) => self.dynamic_resources.slice(name).is_none(),
             Event::DeviceClass(spec) => self.dynamic_resources.class(&spec.name) == Some(spec),
+            Event::NodeUsage(_) => return News::Something,
+            // Nobody is placed by it.
+            Event::PodUsage(_) => return News::Quiet,
             Event::DeviceClassGone(name) => self.dynamic_resources.class(name).is_none(),
             Event::BudgetGone { namespace, name } => !self.budgets.contains_key(&(namespace.clone(), name.clone())),
             Event::PodGone(uid) => self.find_task(uid).is_none(),
@@ -94,6 +97,7 @@ impl ClusterState {
             && task.deleting == pod.deleting
             && (pod.scheduled_at.is_none() || task.scheduled_at == pod.scheduled_at)
             && (pod.started.is_none() || task.started == pod.started)
+            && (pod.details.is_none() || task.details == pod.details)
             && (pod.attained_ms.is_none() || task.attained_ms == pod.attained_ms);
         match same {
             true if same_rest => News::Nothing,

@@ -8,6 +8,7 @@ use crate::dra::{ClaimSource, PodClaim};
 use crate::labels::{Labels, NodeSelectorTerm};
 use crate::name::Name;
 use crate::pod_affinity::{PodTerms, SpreadConstraint, Workload};
+use crate::pod_details::PodDetails;
 use crate::resources::Amounts;
 use crate::storage::PodVolumes;
 use crate::taints::Toleration;
@@ -157,6 +158,9 @@ pub struct PodSpec {
     /// For how long those ran whose work it goes on with, in milliseconds; `None` if nobody says.
     #[serde(default)]
     pub attained_ms: Option<i64>,
+    /// What only a descheduler asks; `None` where nobody reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Arc<PodDetails>>,
     /// Its claims of devices. One that turned out not to be needed is left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<PodClaim>,

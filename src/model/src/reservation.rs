@@ -15,8 +15,8 @@ pub struct ReservationId(u64);
 /// Room for one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// The job of the task.
-    pub job: JobId,
+    /// The job of the task, if it has one.
+    pub job: Option<JobId>,
     /// What it will ask for.
     pub shape: ShapeId,
     /// Where.
@@ -46,8 +46,7 @@ impl ClusterState {
     /// that was.
     pub fn lift_reservation(&mut self, task: TaskId) -> Option<NodeId> {
         let own = self.get_task(task)?;
-        let job = own.job?;
-        let (&id, _) = self.reservations.iter().find(|(_, kept)| kept.job == job && kept.shape == own.shape)?;
+        let (&id, _) = self.reservations.iter().find(|(_, kept)| kept.job == own.job && kept.shape == own.shape)?;
         let reservation = self.leave(id)?;
         self.journal.push(Change::Lifted(id, reservation));
         Some(reservation.node)
@@ -87,7 +86,7 @@ impl ClusterState {
     /// A task that was to be moved stays: the newest reservation for one like it is given up for good.
     pub(crate) fn keep_one_less(&mut self, task: TaskId) {
         let own = &self.tasks[task];
-        let like_it = |kept: &Reservation| Some(kept.job) == own.job && kept.shape == own.shape;
+        let like_it = |kept: &Reservation| kept.job == own.job && kept.shape == own.shape;
         let newest = self.reservations.iter().rev().find(|(_, kept)| like_it(kept)).map(|(id, _)| *id);
         if let Some(id) = newest {
             self.unreserve(id);
@@ -110,7 +109,7 @@ impl ClusterState {
             node.books.pipelined.add(request);
         }
         self.totals.pipelined.add(request);
-        if let Some(queue) = self.jobs[reservation.job].queue {
+        if let Some(queue) = reservation.job.and_then(|job| self.jobs[job].queue) {
             for &above in &self.queues[queue].path.clone() {
                 self.queues[above].held.reserved.add(request);
             }
@@ -129,7 +128,7 @@ impl ClusterState {
             node.books.pipelined.sub(request);
         }
         self.totals.pipelined.sub(request);
-        if let Some(queue) = self.jobs[reservation.job].queue {
+        if let Some(queue) = reservation.job.and_then(|job| self.jobs[job].queue) {
             for &above in &self.queues[queue].path.clone() {
                 self.queues[above].held.reserved.sub(request);
             }
@@ -188,7 +187,7 @@ mod tests {
     }
 
     fn keep(cluster: &mut ClusterState, task: TaskId, node: NodeId) -> Result<ReservationId, Refusal> {
-        let (job, shape) = (cluster.task(task).job.unwrap(), cluster.task(task).shape);
+        let (job, shape) = (cluster.task(task).job, cluster.task(task).shape);
         cluster.reserve(Reservation { job, shape, node, until: Time(5_000) })
     }
 

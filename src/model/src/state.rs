@@ -30,6 +30,7 @@ use crate::task::Task;
 use crate::task_status::TaskStatus;
 use crate::time::Time;
 use crate::unchecked::Unchecked;
+use crate::usage::Measured;
 
 /// The kind of a service among workloads.
 const SERVICE: &str = "Service";
@@ -109,6 +110,8 @@ pub struct ClusterState {
     pub(crate) namespaces_version: u64,
     /// By scheduler name, what nodes are not asked for.
     pub(crate) unchecked: BTreeMap<Name, Unchecked>,
+    /// What nodes and pods really use.
+    pub(crate) measured: Measured,
     /// Nodes by image, for image locality: how many nodes hold each image.
     pub(crate) image_spread: BTreeMap<Name, u32>,
 }

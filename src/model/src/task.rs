@@ -8,6 +8,7 @@ use crate::dra::PodClaim;
 use crate::ids::{JobId, NodeId, ShapeId};
 use crate::name::Name;
 use crate::pod::PodPhase;
+use crate::pod_details::PodDetails;
 use crate::storage::ClaimChoice;
 use crate::task_status::TaskStatus;
 use crate::time::Time;
@@ -54,6 +55,8 @@ pub struct Task {
     pub started: Option<Time>,
     /// For how long those ran whose work it goes on with, in milliseconds; `None`: nobody says, and it has no job yet.
     pub attained_ms: Option<i64>,
+    /// What only a descheduler asks; `None` where nobody reads it.
+    pub details: Option<Arc<PodDetails>>,
     /// Whether its pod was reported as being deleted.
     pub deleting: bool,
     /// When its pod was given its node, as the API says.

@@ -43,6 +43,7 @@ impl Krafla {
             levels: None,
             binds_at_once: 100,
             record: None,
+            descheduler: None,
             metrics: Metrics::new(),
         };
         Self { stop, task: tokio::spawn(krafla_cluster::run(settings, registry(), None, stopped)) }

@@ -346,6 +346,7 @@ impl Assembler<'_> {
             gates: spec.gates,
             node: spec.node,
             attained_ms: spec.attained_ms,
+            details: spec.details,
             device_claims: spec.claims,
             ..Submitted::new(spec.name, spec.shape, life)
         })

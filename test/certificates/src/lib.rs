@@ -122,7 +122,7 @@ impl Checker<'_> {
         for (i, &victim) in victims.iter().enumerate() {
             let label = self.cluster.task_label(victim);
             let task = self.cluster.task(victim);
-            if task.status() != TaskStatus::Releasing {
+            if task.status() != TaskStatus::Releasing && !task.status().is_finished() {
                 note(format!("{label} does not terminate"));
             }
             if self.cluster.shape_of(victim).spec.protected {
@@ -190,7 +190,7 @@ impl Checker<'_> {
             return Some("nobody makes it again".to_owned());
         }
         let is_kept = |kept: &krafla_model::Reservation| {
-            kept.node == id && Some(kept.job) == task.job && kept.shape == task.shape && kept.until > self.cluster.now()
+            kept.node == id && kept.job == task.job && kept.shape == task.shape && kept.until > self.cluster.now()
         };
         if task.node() == Some(id) || !self.cluster.reservations().any(is_kept) {
             return Some("no room is kept for it there".to_owned());

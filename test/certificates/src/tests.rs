@@ -21,7 +21,7 @@ fn scene(controlled: bool) -> (ClusterState, TaskId) {
 }
 
 fn keep_room(cluster: &mut ClusterState, victim: TaskId, node: &str) {
-    let (job, shape) = (cluster.task(victim).job.expect("a job"), cluster.task(victim).shape);
+    let (job, shape) = (cluster.task(victim).job, cluster.task(victim).shape);
     let node = cluster.find_node(node).expect("a node");
     let savepoint = cluster.savepoint();
     cluster.reserve(Reservation { job, shape, node, until: Time(1) }).expect("there is room");
@@ -36,6 +36,7 @@ fn certificate(beneficiary: &str, destination: Option<&str>, cause: Option<Cause
         node: "a".into(),
         destination: destination.map(Name::from),
         cause,
+        grace_seconds: None,
         shares: Vec::new(),
     }
 }

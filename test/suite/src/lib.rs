@@ -4,5 +4,6 @@ use krafla_framework::Registry;
 
 /// Every action and plugin there is.
 pub fn registry() -> Registry {
-    krafla_plugins::registry(krafla_actions::all())
+    let descheduler = Some(krafla_descheduler::build as krafla_framework::BuildDescheduler);
+    krafla_framework::Registry { descheduler, ..krafla_plugins::registry(krafla_actions::all()) }
 }

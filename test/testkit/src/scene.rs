@@ -402,6 +402,7 @@ impl JobScene {
                 deleting: false,
                 started: None,
                 attained_ms: None,
+                details: None,
                 claims: Vec::new(),
                 scheduled_at: None,
             };

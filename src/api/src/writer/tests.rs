@@ -265,6 +265,7 @@ fn a_pod() -> impl Strategy<Value = PodSpec> {
                 attained_ms,
                 claims: claims.iter().map(|(_, claim)| claim.clone()).collect(),
                 scheduled_at,
+                details: None,
             }
         })
 }

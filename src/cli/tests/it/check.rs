@@ -149,3 +149,34 @@ fn profiles_are_printed_with_nothing_left_to_defaults() {
     assert_eq!(again.run(&["check", "kube.yaml"]).exits(0).stdout, ran.stdout, "printed again it is the same");
     folder.run(&["check", "--strict-upstream-config", "kube.yaml"]).exits(1).says(&["is not a name of kube-scheduler"]);
 }
+
+const POLICY: &str = "\
+apiVersion: \"descheduler/v1alpha2\"
+kind: \"DeschedulerPolicy\"
+profiles:
+- name: profile-rebalance
+  pluginConfig:
+  - name: \"LowNodeUtilization\"
+    args:
+      thresholds:
+        \"cpu\": 20
+        \"memory\": 20
+      targetThresholds:
+        \"cpu\": 70
+        \"memory\": 70
+";
+
+/// A-193: the policy loads, and says that nothing of it runs; or it runs, if that is wanted.
+#[test]
+fn a_descheduler_policy_says_what_it_does() {
+    let folder = Folder::new().with("p.yaml", POLICY);
+    let ran = folder.run(&["check", "p.yaml"]).exits(0);
+    assert_eq!(ran.stdout, "# in this order\ndeschedule: []\nbalance: []\n");
+    assert!(ran.stderr.contains("does not run") && ran.stderr.contains("accepted, 1 warning"), "{}", ran.stderr);
+    let ran = folder.run(&["check", "--auto-enable", "p.yaml"]).exits(0);
+    let balance = "balance:\n- {profile: profile-rebalance, plugin: LowNodeUtilization}\n";
+    assert!(ran.stdout.ends_with(balance), "{}", ran.stdout);
+    let wrong = Folder::new().with("p.yaml", &POLICY.replace("\"cpu\": 70", "\"cpu\": 10"));
+    let ran = wrong.run(&["check", "p.yaml"]).exits(1);
+    assert!(ran.stderr.contains("p.yaml:11:7") && ran.stderr.contains("below `thresholds`"), "{}", ran.stderr);
+}

@@ -19,7 +19,10 @@ use super::{LOST_ANSWER, Means};
 #[derive(Clone, Debug)]
 pub(crate) enum By {
     /// The Eviction API, which asks disruption budgets.
-    Eviction,
+    Eviction {
+        /// How long the pod may take to end, in seconds, if that is not for it to say.
+        grace_seconds: Option<u32>,
+    },
     /// Deletion with the pod's own grace period, after a condition that says why, as kube-scheduler does.
     Deletion {
         /// For whom.
@@ -69,7 +72,7 @@ impl Inner {
                 break Outcome::EvictRefused { pod: pod.uid, message };
             }
             let answer = match &by {
-                By::Eviction => self.send(&pod).await,
+                By::Eviction { grace_seconds } => self.send(&pod, *grace_seconds).await,
                 By::Deletion { message } => self.delete(&pod, message).await,
             };
             match answer {
@@ -112,7 +115,7 @@ impl Inner {
         Answer::within(CALL, api.delete(&pod.name, &params)).await
     }
 
-    async fn send(&self, pod: &PodRef) -> Answer {
+    async fn send(&self, pod: &PodRef, grace_seconds: Option<u32>) -> Answer {
         let eviction = Eviction {
             metadata: ObjectMeta {
                 name: Some(pod.name.to_string()),
@@ -120,6 +123,7 @@ impl Inner {
                 ..ObjectMeta::default()
             },
             delete_options: Some(DeleteOptions {
+                grace_period_seconds: grace_seconds.map(i64::from),
                 preconditions: Some(Preconditions { uid: Some(pod.uid.to_string()), ..Preconditions::default() }),
                 ..DeleteOptions::default()
             }),
@@ -150,7 +154,10 @@ mod tests {
         let (_leader, leads) = watch::channel(true);
         let (outcomes, metrics, backlog) = (Outcomes(mailbox), Metrics::new(), Backlog::new());
         let evictor = Evictor::new(Means { clients, outcomes, metrics, backlog, leads });
-        evictor.evict(PodRef { uid: "u1".into(), namespace: "ns".into(), name: "p".into() }, By::Eviction);
+        evictor.evict(
+            PodRef { uid: "u1".into(), namespace: "ns".into(), name: "p".into() },
+            By::Eviction { grace_seconds: None },
+        );
         match letters.recv().await {
             Some(Letter::Input(input)) => match *input {
                 Input::Outcome(outcome) => (outcome, asked.lock().expect("unpoisoned").len()),

@@ -167,7 +167,9 @@ impl Performer {
     pub(crate) fn perform(&self, effect: Effect) {
         match effect {
             Effect::Bind { pod, node, plugins, claims } => self.binder.bind(pod, node, plugins, claims),
-            Effect::Evict { pod, delete: false, .. } => self.evictor.evict(pod, By::Eviction),
+            Effect::Evict { pod, certificate, delete: false } => {
+                self.evictor.evict(pod, By::Eviction { grace_seconds: certificate.grace_seconds });
+            }
             Effect::Evict { pod, certificate, delete: true } => {
                 let message = format!("{} will run on {}", certificate.beneficiary, certificate.node);
                 self.evictor.evict(pod, By::Deletion { message });

@@ -87,7 +87,7 @@ fn configuration(reader: &mut Reader<'_>, node: &Node) -> Option<Policy> {
     if kube::is_one(node) { Some(kube::read(reader, node)) } else { sections(reader, node) }
 }
 
-fn parse(reader: &mut Reader<'_>, text: &str) -> Option<Vec<Node>> {
+pub(super) fn parse(reader: &mut Reader<'_>, text: &str) -> Option<Vec<Node>> {
     match tree::documents(text) {
         Ok(documents) => Some(documents),
         Err(Fault { message, at }) => {

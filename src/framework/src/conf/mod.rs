@@ -4,7 +4,8 @@
 //! The way through: [`compile::compile`] takes the text, `tree` reads the YAML with positions, `wrapping` looks into a
 //! Kubernetes ConfigMap, `actions` and `tiers` read the sections, `check` holds arguments against the
 //! [`catalogue::Catalogue`], `combinations` looks at the whole, and [`problem::Problem`] says what is wrong and where.
-//! [`kube`] reads a KubeSchedulerConfiguration with the same tools; plugins read their `args` with [`plugin_args`].
+//! [`kube`] reads a KubeSchedulerConfiguration with the same tools, [`descheduler`] a DeschedulerPolicy; plugins read their
+//! `args` with [`plugin_args`].
 //!
 //! Absent on purpose: reading files, watching them, and the list of plugins and actions, which the caller hands in.
 //!
@@ -17,6 +18,7 @@ pub mod catalogue;
 mod check;
 mod combinations;
 pub mod compile;
+pub mod descheduler;
 mod elsewhere;
 pub mod kube;
 pub mod metrics;
@@ -26,6 +28,7 @@ pub mod policy;
 mod print;
 pub mod problem;
 mod reader;
+pub mod selectors;
 pub mod switches;
 mod tiers;
 mod tree;

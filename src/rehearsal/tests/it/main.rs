@@ -16,7 +16,8 @@ use kube::api::ListParams;
 const RULES: Rules = Rules { patience: Duration::from_secs(5), longest: Duration::from_secs(60) };
 
 fn registry() -> Registry {
-    krafla_plugins::registry(krafla_actions::all())
+    let descheduler = Some(krafla_descheduler::build as krafla_framework::BuildDescheduler);
+    Registry { descheduler, ..krafla_plugins::registry(krafla_actions::all()) }
 }
 
 fn story(text: &str) -> Story {

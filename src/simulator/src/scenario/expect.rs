@@ -63,6 +63,7 @@ impl Expected {
             ("deserved", e.deserved.is_some()),
             ("reason", e.reason.is_some()),
             ("reasonContains", e.reason_contains.is_some()),
+            ("descheduled", e.descheduled.is_some()),
             ("share", e.share.is_some()),
             ("started", e.started.is_some()),
         ];
@@ -74,6 +75,7 @@ impl Expected {
         let mut left = self.clone();
         let e = &mut left.what.value;
         (e.deserved, e.reason, e.reason_contains, e.share, e.started) = (None, None, None, None, None);
+        e.descheduled = None;
         (!asks_nothing(&left.what.value)).then_some(left)
     }
 }
@@ -158,6 +160,8 @@ fn check(stage: &dyn Stage, wanted: &Expectation) -> Result<Checked, String> {
     number("ready", &wanted.ready, count(stage, of, |pod| pod.ready && !pod.gone))?;
     number("finished", &wanted.finished, count(stage, of, |pod| pod.succeeded))?;
     number("evictions", &wanted.evictions, count(stage, of, |pod| pod.evicted))?;
+    let descheduled = if matches!(of, Of::All) { stage.descheduled().map(f64_of) } else { None };
+    number("descheduled", &wanted.descheduled, descheduled)?;
     number("usedCpu", &wanted.used_cpu, used(stage, of, "cpu"))?;
     number("usedGpu", &wanted.used_gpu, used(stage, of, GPU_NAME))?;
     let share = if let (Of::Queue(queue), Some(_)) = (of, &wanted.share) { stage.share(queue) } else { None };
@@ -341,10 +345,11 @@ fn domains(stage: &dyn Stage, of: Of<'_>, label: &str) -> Option<BTreeMap<String
 fn asks_nothing(e: &Expectation) -> bool {
     let numbers =
         [&e.bound, &e.ready, &e.pending, &e.finished, &e.evictions, &e.used_cpu, &e.used_gpu, &e.share, &e.started];
+    let mut numbers = numbers.into_iter().chain([&e.descheduled]);
     let texts = [&e.phase, &e.reason, &e.reason_contains, &e.event];
     let lists = [e.on_nodes.is_some(), e.distinct.is_some(), e.spread.is_some(), e.deserved.is_some()];
     let places = [e.nominated.is_some(), e.pod.is_some() && e.node.is_some()];
-    numbers.iter().all(|key| key.is_none())
+    numbers.all(|key| key.is_none())
         && texts.iter().all(|key| key.is_none())
         && !lists.contains(&true)
         && !places.contains(&true)

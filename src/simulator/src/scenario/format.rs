@@ -31,6 +31,7 @@ pub(super) struct Scenario {
     pub(super) config: Option<Spanned<String>>,
     pub(super) config_file: Option<String>,
     pub(super) profiles: Option<String>,
+    pub(super) descheduler: Option<Spanned<DeschedulerEntry>>,
     #[serde(default)]
     pub(super) cluster: Cluster,
     #[serde(default)]
@@ -150,6 +151,45 @@ pub(super) struct TimelineEntry {
     pub(super) apply: Option<Value>,
     pub(super) config: Option<String>,
     pub(super) fault: Option<FaultEntry>,
+    /// A round of the descheduler, now.
+    pub(super) deschedule: Option<bool>,
+    /// What a node, a pod, or each pod of a job uses from now on.
+    pub(super) usage: Option<UsageEntry>,
+}
+
+/// The descheduler of a scenario.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub(super) struct DeschedulerEntry {
+    /// The DeschedulerPolicy, as text.
+    pub(super) policy: String,
+    pub(super) interval: Option<Written>,
+    pub(super) planning: PlanningEntry,
+    pub(super) cool_down: Option<Written>,
+    pub(super) keep: Option<Written>,
+    pub(super) auto_enable: bool,
+    pub(super) dry_run: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum PlanningEntry {
+    #[default]
+    Kept,
+    Foreseen,
+    Off,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub(super) struct UsageEntry {
+    pub(super) node: Option<String>,
+    pub(super) pod: Option<String>,
+    pub(super) job: Option<String>,
+    pub(super) cpu: Option<Written>,
+    pub(super) memory: Option<Written>,
+    /// What the policy's query answers for a node, from 0 to 1.
+    pub(super) sample: Option<f64>,
 }
 
 /// A job with its PodGroup, or one pod without.
@@ -270,6 +310,8 @@ pub(super) struct Expectation {
     pub(super) pending: Option<Written>,
     pub(super) finished: Option<Written>,
     pub(super) evictions: Option<Written>,
+    /// Pods that the descheduler evicted, or would have in a dry run, in all rounds so far.
+    pub(super) descheduled: Option<Written>,
     pub(super) phase: Option<String>,
     pub(super) on_nodes: Option<Vec<String>>,
     pub(super) distinct: Option<Distinct>,

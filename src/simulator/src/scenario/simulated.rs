@@ -78,6 +78,10 @@ impl Stage for World {
         self.emitted(&subject).to_vec()
     }
 
+    fn descheduled(&self) -> Option<usize> {
+        Some(World::descheduled(self))
+    }
+
     fn share(&self, queue: &str) -> Option<f64> {
         let cluster = self.engine().cluster();
         let held = cluster.queue(cluster.find_queue(queue)?).held().allocated.clone().with(ResourceId::PODS, 0);

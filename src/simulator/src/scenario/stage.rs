@@ -37,6 +37,11 @@ pub trait Stage {
     /// Reasons of the Kubernetes events about something.
     fn events(&self, about: About) -> Vec<String>;
 
+    /// Pods that the descheduler evicted, or would have in a dry run.
+    fn descheduled(&self) -> Option<usize> {
+        None
+    }
+
     /// A queue's dominant share.
     fn share(&self, _queue: &str) -> Option<f64> {
         None

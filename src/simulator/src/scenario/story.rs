@@ -64,7 +64,7 @@ impl Story {
         };
         let story = Self { scenario, file: file.to_owned(), config_file, expectations };
         let setup = story.plan()?.setup;
-        if let Some((name, text)) = setup.configuration {
+        if let Some((name, text)) = setup.configuration.clone() {
             // A scenario is about a configuration that works; one that does not is a mistake of the file.
             krafla_engine::Configuration::read(&text, &name, &registry(), setup.engine.profile_only).map_err(
                 |problems| {
@@ -76,6 +76,10 @@ impl Story {
                 },
             )?;
         }
+        if let (Some(settings), Some(entry)) = (&setup.descheduler, &story.scenario.descheduler) {
+            let build = registry().descheduler.ok_or_else(|| Unreadable("this build has no descheduler".to_owned()))?;
+            build(settings).map_err(|problems| story.wrong(&at(entry, "descheduler.policy", &problems.join("\n"))))?;
+        }
         Ok(story)
     }
 
@@ -86,7 +90,8 @@ impl Story {
 
     /// Why it can only be played on the simulator, if the file says so.
     pub fn simulator_only(&self) -> Option<&str> {
-        self.scenario.simulator_only.as_deref()
+        let descheduler = self.scenario.descheduler.as_ref().map(|_| "the descheduler has its rounds in virtual time");
+        self.scenario.simulator_only.as_deref().or(descheduler)
     }
 
     /// What must hold, in the order in which it is checked: by time, those of the end and those of always last.

@@ -10,6 +10,7 @@ use krafla_model::{Event, Name, Time};
 use super::faults::Fault;
 use super::objects::Submission;
 use super::rollout::Pace;
+use super::usage::Use;
 
 /// Something that will happen.
 pub enum Happening {
@@ -112,6 +113,12 @@ pub enum Happening {
     WatchReturns,
     /// The scheduler is restarted.
     Restart,
+    /// A node or a pod uses more or less from now on.
+    Use(Use),
+    /// Somebody measures what is used.
+    Measure,
+    /// The descheduler is told to have a round.
+    Deschedule,
     /// Nothing; time stops here for whoever looks.
     Nothing,
 }

@@ -134,6 +134,7 @@ mod tests {
             ours: true,
             life: Life { grace_ms: Some(10_000), controller: Controller::Recreate, ..Life::default() },
             attained_ms: None,
+            details: None,
             restart_ms: 0,
             claims: Vec::new(),
             device_claims: Vec::new(),

@@ -177,6 +177,7 @@ impl World {
             ours: old.ours,
             life: old.life,
             attained_ms: old.spec.attained_ms,
+            details: old.spec.details.clone(),
             restart_ms: old.restart_ms,
             claims: old.claims.clone(),
             device_claims: old.spec.claims.iter().map(again).collect(),
@@ -308,7 +309,9 @@ impl World {
             | Event::ResourceSlice(_)
             | Event::ResourceSliceGone(_)
             | Event::DeviceClass(_)
-            | Event::DeviceClassGone(_) => {}
+            | Event::DeviceClassGone(_)
+            | Event::NodeUsage(_)
+            | Event::PodUsage(_) => {}
         }
         self.tell(event);
     }

@@ -15,13 +15,14 @@ mod quota;
 mod rollout;
 mod storage;
 mod store;
+mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use krafla_engine::recording::{Recorder, RecordingError};
 use krafla_engine::{CycleReport, Engine, Input, Options};
-use krafla_framework::{Effect, Registry, Subject};
+use krafla_framework::{DescheduleResult, DeschedulerSettings, Effect, Registry, Subject};
 use krafla_model::{Event, Name, Problem, Time};
 
 use agenda::Agenda;
@@ -32,6 +33,7 @@ pub use objects::{Controller, Life, Submission, Submitted};
 pub use rollout::Pace;
 use store::Store;
 pub use store::{Job, Pod};
+pub use usage::{Use, UseOf, amounts};
 
 /// How long the parts of the world that are not the scheduler take, and how it runs.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +50,8 @@ pub struct Setup {
     pub evict_grace_ms: i64,
     /// What becomes of the work of a pod that is made again.
     pub restart: Restart,
+    /// How the descheduler runs, if there is one.
+    pub descheduler: Option<DeschedulerSettings>,
     /// Whether ended jobs are deleted at once, as a controller with a time to live of 0 would. Keeps memory flat.
     pub collect_finished: bool,
 }
@@ -118,6 +122,9 @@ pub struct World {
     changes: Vec<(usize, PodChange)>,
     decisions: u64,
     evictions: u64,
+    usage: usage::Usage,
+    /// Pods that the descheduler evicted, or would have.
+    descheduled: usize,
     /// Cycles of schedulers that have been restarted since.
     earlier_cycles: u64,
     recorder: Option<Recorder<Box<dyn Write>>>,
@@ -143,6 +150,8 @@ impl World {
             changes: Vec::new(),
             decisions: 0,
             evictions: 0,
+            usage: usage::Usage::default(),
+            descheduled: 0,
             earlier_cycles: 0,
             recorder: None,
             recording_failed: None,
@@ -150,6 +159,7 @@ impl World {
         if let Some((file, text)) = world.setup.configuration.clone() {
             world.inbox.push(Input::Configuration { file, text });
         }
+        world.tell_descheduler();
         world
     }
 
@@ -232,6 +242,11 @@ impl World {
         self.evictions
     }
 
+    /// Pods that the descheduler evicted, or would have in a dry run.
+    pub fn descheduled(&self) -> usize {
+        self.descheduled
+    }
+
     /// Cycles so far, of all schedulers that ran.
     pub fn cycles(&self) -> u64 {
         self.earlier_cycles + self.engine.cycles()
@@ -298,6 +313,8 @@ impl World {
             }
             self.tell_observer(observer);
             if let Some(report) = &step.cycle {
+                let goes = |note: &&krafla_framework::Descheduled| !matches!(note.result, DescheduleResult::Refused(_));
+                self.descheduled += report.descheduled.iter().filter(goes).count();
                 self.decisions += report.decisions.len() as u64;
                 observer.cycle(self, report);
             }
@@ -350,6 +367,9 @@ impl World {
             Happening::Fault(fault) => self.begin_fault(fault),
             Happening::WatchReturns => self.relist(),
             Happening::Restart => self.restart_scheduler(),
+            Happening::Use(change) => self.changes_use(change),
+            Happening::Measure => self.measure(),
+            Happening::Deschedule => self.inbox.push(Input::Deschedule),
             Happening::Nothing => {}
         }
     }
@@ -383,7 +403,14 @@ impl World {
         if let Some((file, text)) = self.setup.configuration.clone() {
             self.inbox.push(Input::Configuration { file, text });
         }
+        self.tell_descheduler();
         self.relist();
+    }
+
+    fn tell_descheduler(&mut self) {
+        if let Some(settings) = self.setup.descheduler.clone() {
+            self.inbox.push(Input::Descheduler(Some(Box::new(settings))));
+        }
     }
 
     /// Tells the scheduler of every object that there is, as a new list would.

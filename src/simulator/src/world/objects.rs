@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use krafla_model::dra::PodClaim;
 use krafla_model::storage::ClaimSpec;
-use krafla_model::{Name, PodGroupSpec, PodShape};
+use krafla_model::{Name, PodDetails, PodGroupSpec, PodShape};
 
 /// Who makes a pod again that was evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub struct Submitted {
     pub life: Life,
     /// For how long those ran in whose place it is made, in milliseconds.
     pub attained_ms: Option<i64>,
+    /// What a descheduler asks about it.
+    pub details: Option<Arc<PodDetails>>,
     /// How long it takes to get where they were, in milliseconds.
     pub restart_ms: i64,
     /// Its claims of devices.
@@ -68,6 +70,7 @@ impl Submitted {
             ours: true,
             life,
             attained_ms: None,
+            details: None,
             restart_ms: 0,
             device_claims: Vec::new(),
             claims: Vec::new(),

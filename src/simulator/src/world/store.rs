@@ -224,6 +224,7 @@ impl Store {
             deleting: false,
             started: None,
             attained_ms: plan.attained_ms,
+            details: plan.details,
             scheduled_at: None,
             claims: plan.device_claims,
         };

@@ -64,7 +64,7 @@ proptest! {
                 Try::Evict(t) => { let _ = cluster.evict(tasks[t % tasks.len()]); }
                 Try::Reserve(t, n) => {
                     let task = tasks[t % tasks.len()];
-                    let (job, shape) = (cluster.task(task).job.expect("a job"), cluster.task(task).shape);
+                    let (job, shape) = (cluster.task(task).job, cluster.task(task).shape);
                     let _ = cluster.reserve(Reservation { job, shape, node: nodes[n], until: Time(1) });
                 }
                 Try::Lift(t) => { let _ = cluster.lift_reservation(tasks[t % tasks.len()]); }

@@ -1,5 +1,7 @@
 //! One binary for all of them: linking is what tests cost.
 
+mod defragment;
+mod drift;
 mod engine;
 mod evictions;
 mod fast_search;

@@ -128,7 +128,7 @@ fn report(reader: &mut Reader<'_>, name: &str, problems: Vec<ArgumentProblem>, n
 }
 
 /// Where the field of a path is, or as much of the path as is there.
-fn place(node: &Node, path: &str) -> Span {
+pub(in crate::conf) fn place(node: &Node, path: &str) -> Span {
     let (mut node, mut at) = (node, node.at.clone());
     for part in path.split('.') {
         let (key, indices) = part.split_once('[').unwrap_or((part, ""));

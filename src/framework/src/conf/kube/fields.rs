@@ -209,7 +209,7 @@ pub(super) fn entries<'n>(
 }
 
 /// A value of a mapping; `null` is none.
-pub(super) fn get<'n>(entries: &'n [Entry], key: &str) -> Option<&'n Entry> {
+pub(in crate::conf) fn get<'n>(entries: &'n [Entry], key: &str) -> Option<&'n Entry> {
     entries.iter().find(|entry| entry.key == key).filter(|entry| !matches!(entry.value.tree, Tree::Null))
 }
 

@@ -10,14 +10,14 @@
 
 mod aliases;
 pub mod args;
-mod config;
+pub(super) mod config;
 mod extenders;
-mod fields;
+pub(super) mod fields;
 mod merge;
 mod plugins;
 pub(super) mod print;
 mod profiles;
-mod scalars;
+pub(super) mod scalars;
 #[cfg(test)]
 mod tests;
 mod top;

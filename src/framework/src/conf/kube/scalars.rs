@@ -15,7 +15,7 @@ fn wrong<T>(reader: &mut Reader<'_>, entry: &Entry, wanted: &str, label: &str, h
 }
 
 /// A whole number from `min` to `max`.
-pub(super) fn integer(reader: &mut Reader<'_>, entry: &Entry, min: i64, max: i64) -> Option<i64> {
+pub(in crate::conf) fn integer(reader: &mut Reader<'_>, entry: &Entry, min: i64, max: i64) -> Option<i64> {
     match &entry.value.tree {
         Tree::Integer(value) if (min..=max).contains(value) => Some(*value),
         Tree::Integer(_) => {
@@ -37,7 +37,7 @@ pub(super) fn integer(reader: &mut Reader<'_>, entry: &Entry, min: i64, max: i64
 }
 
 /// True or false.
-pub(super) fn flag(reader: &mut Reader<'_>, entry: &Entry) -> Option<bool> {
+pub(in crate::conf) fn flag(reader: &mut Reader<'_>, entry: &Entry) -> Option<bool> {
     match &entry.value.tree {
         Tree::Bool(value) => Some(*value),
         _ => wrong(reader, entry, "true or false", "not a boolean", "write `true` or `false`, without quotes"),
@@ -45,7 +45,7 @@ pub(super) fn flag(reader: &mut Reader<'_>, entry: &Entry) -> Option<bool> {
 }
 
 /// A text.
-pub(super) fn text(reader: &mut Reader<'_>, entry: &Entry) -> Option<String> {
+pub(in crate::conf) fn text(reader: &mut Reader<'_>, entry: &Entry) -> Option<String> {
     match &entry.value.tree {
         Tree::Text(text) => Some(text.clone()),
         Tree::Bool(_) | Tree::Integer(_) | Tree::Number(_) => {
@@ -57,7 +57,7 @@ pub(super) fn text(reader: &mut Reader<'_>, entry: &Entry) -> Option<String> {
 }
 
 /// A number with or without a fraction.
-pub(super) fn number(reader: &mut Reader<'_>, entry: &Entry) -> Option<f64> {
+pub(in crate::conf) fn number(reader: &mut Reader<'_>, entry: &Entry) -> Option<f64> {
     match &entry.value.tree {
         #[allow(clippy::cast_precision_loss, reason = "a rate")]
         Tree::Integer(value) => Some(*value as f64),
@@ -67,7 +67,7 @@ pub(super) fn number(reader: &mut Reader<'_>, entry: &Entry) -> Option<f64> {
 }
 
 /// A duration as Go writes it, in milliseconds.
-pub(super) fn duration(reader: &mut Reader<'_>, entry: &Entry) -> Option<u64> {
+pub(in crate::conf) fn duration(reader: &mut Reader<'_>, entry: &Entry) -> Option<u64> {
     match &entry.value.tree {
         Tree::Text(text) if let Some(ms) = duration_ms(text) => Some(ms),
         Tree::Integer(value) if *value > 0 => {
@@ -79,13 +79,13 @@ pub(super) fn duration(reader: &mut Reader<'_>, entry: &Entry) -> Option<u64> {
 }
 
 /// The items of a list, and where it is.
-pub(super) fn items<'n>(reader: &mut Reader<'_>, entry: Option<&'n Entry>, example: &str) -> &'n [Node] {
+pub(in crate::conf) fn items<'n>(reader: &mut Reader<'_>, entry: Option<&'n Entry>, example: &str) -> &'n [Node] {
     let Some(entry) = entry else { return &[] };
     reader.items(&entry.value, &shown(&entry.key), example).unwrap_or_default()
 }
 
 /// A text that has to be there.
-pub(super) fn required(
+pub(in crate::conf) fn required(
     reader: &mut Reader<'_>,
     entry: Option<&Entry>,
     what: &str,

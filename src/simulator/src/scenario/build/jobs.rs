@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use krafla_api::keys;
 use krafla_model::Name;
+use krafla_model::pod_details::Owner;
 use krafla_model::resources::GPU_NAME;
 use serde_json::{Value, json};
 
@@ -119,6 +120,14 @@ impl Builder {
         let (spec, problems) = self.converter.pod(&pod);
         let mut spec = spec.ok_or_else(|| one_of(&problems))?;
         Arc::make_mut(&mut spec.shape).controlled = job.controller == ControllerEntry::Recreate;
+        let details = spec.details.take().map(|details| {
+            let mut details = (*details).clone();
+            if job.controller == ControllerEntry::Recreate && details.owners.is_empty() {
+                let name: Name = job.job.as_deref().or(job.name.as_deref()).unwrap_or_default().into();
+                details.owners.push(Owner { kind: "ReplicaSet".into(), uid: name.clone(), name });
+            }
+            Arc::new(details)
+        });
         self.notes.extend(problems.iter().map(|problem| format!("{}: {}", problem.object, problem.message)));
         let read = |text: Option<&Written>, key| text.map_or(Ok(None), |text| ms(text, key).map(Some));
         let life = Life {
@@ -142,6 +151,7 @@ impl Builder {
             .map(|name| Submitted {
                 priority: manifest::own_priority(&pod).then_some(spec.priority),
                 gates: spec.gates.clone(),
+                details: details.clone(),
                 ours,
                 ..Submitted::new(name, spec.shape.clone(), life)
             })

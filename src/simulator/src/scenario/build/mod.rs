@@ -1,6 +1,7 @@
 //! From a scenario as written to what will happen, in order of time: in the world, and on a cluster.
 
 mod acts;
+mod descheduling;
 mod jobs;
 mod nodes;
 mod objects;
@@ -44,6 +45,14 @@ pub(in crate::scenario) fn at<T>(part: &Spanned<T>, name: &str, why: &str) -> Wr
     Wrong { at: (place.line() > 0).then(|| (place.line(), place.column())), why: format!("{name}: {why}") }
 }
 
+/// Reads what a descheduler asks of pods, too.
+fn reader() -> Converter {
+    let mut converter = Converter::new();
+    converter.keep_annotations(&krafla_api::keys::OF_DESCHEDULER);
+    converter.read_details();
+    converter
+}
+
 /// Names under which pods ask for the scheduler: those of the profiles, `default-scheduler` first; else Volcano's.
 fn schedulers(scenario: &Scenario) -> Vec<String> {
     #[derive(Deserialize)]
@@ -67,7 +76,7 @@ fn schedulers(scenario: &Scenario) -> Vec<String> {
 /// Builds a scenario.
 pub(in crate::scenario) fn build(scenario: &Scenario, config_file: Option<(String, String)>) -> Result<Plan, Wrong> {
     let mut builder = Builder {
-        converter: Converter::new(),
+        converter: reader(),
         nodes: BTreeMap::new(),
         queues: BTreeMap::new(),
         evict_grace_ms: 0,
@@ -104,6 +113,9 @@ pub(in crate::scenario) fn build(scenario: &Scenario, config_file: Option<(Strin
     let profiles = scenario.profiles.as_ref().map(|text| ("profiles".to_owned(), text.clone()));
     setup.engine.profile_only = profiles.is_some();
     setup.configuration = own.or(config_file).or(profiles);
+    if let Some(entry) = &scenario.descheduler {
+        setup.descheduler = Some(descheduling::settings(entry)?);
+    }
     let until = duration(&scenario.until, "until")?.map(Time);
 
     let Both { mut happenings, mut deeds } = builder.cluster(scenario)?;
@@ -240,9 +252,15 @@ impl Builder {
             let fault = fault(entry)?;
             found.push(("fault", Both::of(Happening::Fault(fault.clone()), Deed::Fault(fault))));
         }
+        if let Some(now) = entry.deschedule {
+            found.push(("deschedule", descheduling::round(now)?));
+        }
+        if let Some(entry) = &entry.usage {
+            found.push(("usage", descheduling::usage(entry)?));
+        }
         match found.len() {
             1 => Ok(found.swap_remove(0).1),
-            0 => Err("says nothing that happens; give one of submit, pod, delete, evict, ungate, rollout, node, addNode, queue, apply, config, fault".to_owned()),
+            0 => Err("says nothing that happens; give one of submit, pod, delete, evict, ungate, rollout, node, addNode, queue, apply, config, fault, deschedule, usage".to_owned()),
             _ => {
                 let keys: Vec<&str> = found.iter().map(|(key, _)| *key).collect();
                 Err(format!("has {} at once; give each an entry of its own", keys.join(" and ")))
