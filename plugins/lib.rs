@@ -14,6 +14,7 @@ mod drf_properties;
 pub mod gang;
 #[cfg(test)]
 mod gang_properties;
+pub mod gpu;
 pub mod las;
 pub mod node;
 pub mod nodegroup;
@@ -39,7 +40,7 @@ pub fn registry(actions: Vec<ActionBuilder>) -> Registry {
     Registry {
         actions,
         plugins: all(),
-        node_plugins: node::all(),
+        node_plugins: node::all().into_iter().chain(gpu::all()).collect(),
         binding_plugins: node::binding(),
         ..Registry::default()
     }
@@ -62,6 +63,7 @@ pub fn all() -> Vec<PluginBuilder> {
         PluginBuilder { info: sla::INFO, build: sla::build },
         PluginBuilder { info: srsf::INFO, build: srsf::build },
         PluginBuilder { info: las::INFO, build: las::build },
+        PluginBuilder { info: gpu::fgd::INFO, build: gpu::fgd::build },
         PluginBuilder { info: predicates::INFO, build: predicates::build },
         PluginBuilder { info: nodeorder::INFO, build: nodeorder::build },
         PluginBuilder { info: binpack::INFO, build: binpack::build },

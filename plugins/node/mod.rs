@@ -13,7 +13,7 @@ mod gang_scheduling;
 mod hints;
 mod image_locality;
 mod inter_pod_affinity;
-mod node_affinity;
+pub(crate) mod node_affinity;
 mod node_declared_features;
 mod node_name;
 mod node_ports;

@@ -13,7 +13,7 @@ use krafla_model::{ClusterState, Name, NodeId, NodeSpec, PodShape, TaskId};
 use super::{arguments, hints};
 
 /// Whether a node is one that the pod's node selector and required affinity allow.
-pub(super) fn required_matches(spec: &PodShape, node: &NodeSpec) -> bool {
+pub(crate) fn required_matches(spec: &PodShape, node: &NodeSpec) -> bool {
     let allowed = |terms: &Vec<NodeSelectorTerm>| terms.iter().any(|term| term.matches(&node.name, &node.labels));
     spec.node_selector.iter().all(|(key, value)| node.labels.get(key) == Some(value))
         && spec.required_affinity.as_ref().is_none_or(allowed)

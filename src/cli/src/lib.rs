@@ -6,6 +6,7 @@ mod check;
 mod console;
 mod crds;
 mod example;
+mod experiment;
 mod input;
 mod logging;
 mod manifests;

@@ -32,6 +32,11 @@ impl Line {
         }
     }
 
+    /// Shows these words.
+    pub(crate) fn say(&self, words: String) {
+        self.bar.set_message(words);
+    }
+
     /// The run is over.
     pub(crate) fn done(&self) {
         self.bar.finish_and_clear();

@@ -20,6 +20,7 @@ use krafla_simulator::trace::options::{Derive, NodeList, Options};
 use krafla_simulator::trace::{self, Source};
 use krafla_simulator::world::{Restart, Setup};
 
+use crate::experiment::{self, Experiment};
 use crate::progress::Line;
 use crate::registry::registry;
 use crate::settings::{Settings, layered};
@@ -94,6 +95,12 @@ pub(crate) struct Arguments {
     /// Put wall time, memory and rates into the JSON, in a section of their own.
     #[arg(long)]
     timing: bool,
+    /// Play an experiment of the literature by its own rules, and put its numbers beside the published ones.
+    #[arg(long, value_name = "NAME", conflicts_with = "trace")]
+    experiment: Option<Experiment>,
+    /// The folder with the data of an experiment.
+    #[arg(long, value_name = "FOLDER", requires = "experiment")]
+    data: Option<PathBuf>,
     /// Read settings from a YAML file with these names as keys. Flags win; so does the environment
     /// (KRAFLA_SIMULATE_NODES=10).
     #[arg(long, value_name = "FILE")]
@@ -113,7 +120,10 @@ Examples:
 
   kubectl get nodes,pods,podgroups,queues -A -o yaml > dump.yaml
   krafla simulate --trace manifests:dump.yaml --until 1h
-      what would happen in a cluster, from its own objects";
+      what would happen in a cluster, from its own objects
+
+  krafla simulate --experiment fgd --data openb
+      six policies for fractional GPUs on the openb lists, beside the published numbers";
 
 /// More than any configuration has; the compiler's own limit, which is lower, gives the better message.
 const MOST_BYTES: u64 = 64 << 20;
@@ -123,6 +133,9 @@ const RESTART_COST_MS: i64 = 30_000;
 const DEFAULT_REPORT: &str = "krafla-report.html";
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(experiment) = arguments.experiment {
+        return experiment::run(experiment, arguments.data, arguments.json.as_deref());
+    }
     let file = arguments.settings.clone();
     let settings = layered("KRAFLA_SIMULATE", file.as_deref(), &flags(arguments))?;
     // Before anything is run: an hour's work should not end at a misspelt flag.

@@ -114,6 +114,15 @@ impl PluginSet {
         (profiles.get_mut(first.as_ref().unwrap_or(name)).unwrap_or(profile), waiting)
     }
 
+    /// Tells the node-level plugins that a session begins; answers whether any of them says other things than before.
+    pub fn open_profiles(&mut self, cluster: &ClusterState) -> bool {
+        let mut changed = false;
+        for profile in std::iter::once(&mut self.profile).chain(self.profiles.values_mut()) {
+            changed |= profile.open(cluster);
+        }
+        changed
+    }
+
     /// Tells the Reserve plugins that a task's node is taken away again.
     pub fn unreserve(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId) {
         let (profile, waiting) = self.profile_for_mut(cluster, task);

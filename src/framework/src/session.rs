@@ -84,6 +84,9 @@ impl<'a> Session<'a> {
             let _span = tracing::debug_span!("plugin", name = plugin.name(), hook = "open").entered();
             plugin.open(cluster);
         }
+        if plugins.open_profiles(cluster) {
+            searcher.forget();
+        }
         let mut session = Self {
             cluster,
             plugins,
@@ -432,7 +435,9 @@ impl<'a> Statement<'_, 'a> {
     /// Gives a task room that is free now, and tells the plugins of Reserve.
     pub fn allocate(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
         let before = self.session.cluster.savepoint();
-        self.session.cluster.allocate(task, node)?;
+        let profile = self.session.plugins.profile_for(self.session.cluster, task);
+        let device = profile.choose_device(self.session.cluster, task, node);
+        self.session.cluster.allocate_with(task, node, device)?;
         let operation = Operation { verb: Verb::Allocate, task, node };
         tell(self.session.plugins, self.session.cluster, operation, true);
         let (profile, waiting) = self.session.plugins.profile_for_mut(self.session.cluster, task);

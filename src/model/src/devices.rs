@@ -70,6 +70,16 @@ impl Devices {
         }
     }
 
+    /// As [`Self::choose`]; a share is taken of `preferred`, if that device has so much left.
+    pub fn choose_with(&self, request: DeviceRequest, preferred: Option<u8>) -> Option<SmallVec<[DeviceShare; 1]>> {
+        if let (DeviceRequest::Share(milli), Some(device)) = (request, preferred)
+            && self.used.get(usize::from(device)).is_some_and(|used| used.saturating_add(milli) <= WHOLE)
+        {
+            return Some(SmallVec::from_elem((device, milli), 1));
+        }
+        self.choose(request)
+    }
+
     pub(crate) fn take(&mut self, shares: &[DeviceShare]) {
         for &(device, milli) in shares {
             if let Some(used) = self.used.get_mut(usize::from(device)) {
@@ -99,5 +109,7 @@ mod tests {
         assert_eq!(devices.choose(DeviceRequest::Share(601)).as_deref(), Some(&[(0, 601)][..]));
         assert_eq!(devices.choose(DeviceRequest::Whole(1)).as_deref(), Some(&[(0, 1000)][..]));
         assert_eq!(devices.choose(DeviceRequest::Whole(2)), None);
+        let with = |milli, device| devices.choose_with(DeviceRequest::Share(milli), Some(device)).map(|one| one[0].0);
+        assert_eq!([with(600, 0), with(600, 1), with(601, 1), with(600, 7)], [Some(0), Some(1), Some(0), Some(1)]);
     }
 }

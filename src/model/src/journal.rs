@@ -77,13 +77,18 @@ impl ClusterState {
 
     /// Gives `task` room on `node` that is free now.
     pub fn allocate(&mut self, task: TaskId, node: NodeId) -> Result<(), Refusal> {
+        self.allocate_with(task, node, None)
+    }
+
+    /// As [`Self::allocate`]; a share of a device is taken of `device`, if that has so much left.
+    pub fn allocate_with(&mut self, task: TaskId, node: NodeId, device: Option<u8>) -> Result<(), Refusal> {
         let shape = self.shape_of(task);
         let host = &self.nodes[node];
         if let Some(short) = self.asked_of_nodes(shape).first_over(&host.books.used, &host.allocatable) {
             return Err(Refusal::Short(short));
         }
         let wanted = host.device_request(shape);
-        let devices = host.books.devices.choose(wanted).ok_or(Refusal::Devices(wanted))?;
+        let devices = host.books.devices.choose_with(wanted, device).ok_or(Refusal::Devices(wanted))?;
         let to = Place { status: TaskStatus::Allocated, node: Some(node), devices, choices: None };
         self.place(Verb::Allocate, to, task, node)
     }

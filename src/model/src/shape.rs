@@ -28,6 +28,13 @@ pub struct Shape {
     users: u32,
 }
 
+impl Shape {
+    /// How many pods have it.
+    pub fn users(&self) -> u32 {
+        self.users
+    }
+}
+
 /// The shapes in use.
 #[derive(Clone, Debug, Default)]
 pub struct Shapes {

@@ -197,7 +197,7 @@ fn amounts_due(due: Deserved) -> Amounts {
     parts.into_iter().filter(|(_, amount)| *amount > 0).fold(Amounts::default(), |all, (name, n)| all.with(name, n))
 }
 
-fn node_of(shape: &NodeShape, name: &str) -> NodeSpec {
+pub(crate) fn node_of(shape: &NodeShape, name: &str) -> NodeSpec {
     let mut allocatable = Amounts::default().with("cpu", shape.cpu_milli).with("pods", shape.pods);
     if shape.memory_bytes > 0 {
         allocatable.set_amount(&"memory".into(), shape.memory_bytes);
@@ -219,7 +219,7 @@ fn node_of(shape: &NodeShape, name: &str) -> NodeSpec {
 
 /// Pod signatures made so far, so that equal pods share one.
 #[derive(Default)]
-struct Shapes(BTreeMap<PodShape, Arc<PodShape>>);
+pub(crate) struct Shapes(BTreeMap<PodShape, Arc<PodShape>>);
 
 impl Shapes {
     fn submission(&mut self, job: &JobShape) -> Submission {
@@ -262,7 +262,7 @@ impl Shapes {
         Submission { group, announced: true, joins: false, goes_with_pods: false, pods, kind: String::new() }
     }
 
-    fn shape(&mut self, job: &JobShape, role: &RoleShape, namespace: &Name, class: &Name) -> Arc<PodShape> {
+    pub(crate) fn shape(&mut self, job: &JobShape, role: &RoleShape, namespace: &Name, class: &Name) -> Arc<PodShape> {
         let request = &role.request;
         let mut amounts = Amounts::default();
         for (name, amount) in

@@ -1,9 +1,10 @@
-//! Times on a real API server: `hack/bench bind` and `hack/bench start`.
+//! Times on a real API server: `hack/bench bind`, `hack/bench start` and `hack/bench perf`.
 //!
 //! Everything runs on this machine: etcd, kube-apiserver and the scheduler share its cores, so rates say little by
 //! themselves. `bind` therefore compares, on equal servers in one run, with a loop that does nothing but bind.
 
 mod bind;
+mod perf;
 mod server;
 mod start;
 
@@ -27,6 +28,8 @@ enum Command {
     Bind(bind::Arguments),
     /// From the start of the process to its first decision, beside many pods that run.
     Start(start::Arguments),
+    /// The workloads of scheduler_perf: Krafla and the real kube-scheduler in turn, pods a second and processor time a pod.
+    Perf(perf::Arguments),
 }
 
 #[tokio::main]
@@ -35,5 +38,6 @@ async fn main() -> anyhow::Result<()> {
     match arguments.command {
         Command::Bind(bind) => bind::run(&bind, &arguments.krafla).await,
         Command::Start(start) => start::run(&start, &arguments.krafla).await,
+        Command::Perf(perf) => perf::run(&perf, &arguments.krafla).await,
     }
 }

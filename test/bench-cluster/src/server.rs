@@ -1,5 +1,6 @@
 //! An API server with objects on it, and the scheduler beside it.
 
+use std::fmt::Debug;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,9 +12,11 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use krafla_cluster::Access;
 use krafla_sandbox::{Assets, ControlPlane, Options, node};
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
-use kube::{Api, Client};
-use serde_json::json;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams, Request};
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Objects created at once.
@@ -70,15 +73,41 @@ impl Server {
     }
 
     pub(crate) async fn make_groups(&self, n: usize, size: usize) -> anyhow::Result<()> {
-        let api = self.pod_groups();
         for i in 0..n {
-            let object = json!({
-                "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
-                "metadata": { "name": format!("gang-{i}") }, "spec": { "minMember": size },
-            });
-            api.create(&PostParams::default(), &serde_json::from_value(object)?).await.context("a podgroup")?;
+            self.make_group(&format!("gang-{i}"), size).await?;
         }
         Ok(())
+    }
+
+    pub(crate) async fn make_group(&self, name: &str, size: usize) -> anyhow::Result<()> {
+        let object = json!({
+            "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+            "metadata": { "name": name }, "spec": { "minMember": size },
+        });
+        let created = self.pod_groups().create(&PostParams::default(), &serde_json::from_value(object)?).await;
+        created.map(drop).context("a podgroup")
+    }
+
+    /// Makes `n` objects from their manifests, as fast as the server takes them.
+    pub(crate) async fn create_all<K>(
+        &self,
+        namespaced: bool,
+        n: usize,
+        manifest: impl Fn(usize) -> Value,
+    ) -> anyhow::Result<()>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    {
+        let url = K::url_path(&(), namespaced.then_some("default"));
+        let calls = stream::iter(0..n).map(|i| {
+            let (client, request) = (self.client.clone(), Request::new(url.clone()));
+            let body = serde_json::to_vec(&manifest(i));
+            async move {
+                let request = request.create(&PostParams::default(), body?)?;
+                client.request::<K>(request).await.with_context(|| K::plural(&()).into_owned()).map(drop)
+            }
+        });
+        calls.buffer_unordered(AT_ONCE).try_for_each(async |()| Ok(())).await
     }
 
     /// Makes `n` pods in gangs of `size`; `node` says where one is already.
@@ -175,9 +204,7 @@ impl Scheduler {
 
     /// The most memory that it has held, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+        peak_memory_of(self.child.id())
     }
 }
 
@@ -186,6 +213,13 @@ impl Drop for Scheduler {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The most memory that a process has held, in bytes.
+pub(crate) fn peak_memory_of(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 /// Processor time of a process, or of `self`.

@@ -122,6 +122,12 @@ pub trait NodePlugin: Send {
         0
     }
 
+    /// A session begins. Answers whether what the plugin says of nodes may be other than before for a reason that no node
+    /// shows: what was kept of it is then asked anew.
+    fn open(&mut self, cluster: &ClusterState) -> bool {
+        false
+    }
+
     /// Why a task may not enter the queue; asked each time it would.
     fn pre_enqueue(&self, cluster: &ClusterState, task: TaskId) -> Result<(), Why> {
         Ok(())
@@ -198,6 +204,12 @@ pub trait NodePlugin: Send {
     /// Whether one of [`Self::events`] may help a task that this plugin refused. Where in doubt, it may.
     fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
         true
+    }
+
+    /// Which device of the node serves a task that asks for a share of one; `None`: the fullest that has so much left.
+    /// Asked of the plugins at Score, before the task is given the node; the first answer counts.
+    fn choose_device(&self, cluster: &ClusterState, task: TaskId, node: NodeId) -> Option<u8> {
+        None
     }
 
     /// What the task's claims get on its node, which it has just been given: part of its place, and gone with it. Asked

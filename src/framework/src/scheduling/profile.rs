@@ -254,6 +254,23 @@ impl Profile {
         }
     }
 
+    /// Tells the plugins that a session begins; answers whether any of them says other things than before.
+    pub fn open(&mut self, cluster: &ClusterState) -> bool {
+        let mut changed = false;
+        for entry in &mut self.entries {
+            changed |= entry.plugin.open(cluster);
+        }
+        changed
+    }
+
+    /// Which device of the node serves a task that asks for a share of one, if a plugin says so.
+    pub fn choose_device(&self, cluster: &ClusterState, task: TaskId, node: NodeId) -> Option<u8> {
+        if cluster.shape_of(task).spec.gpu_share_milli == 0 {
+            return None;
+        }
+        self.plugins(ExtensionPoint::Score).find_map(|plugin| plugin.choose_device(cluster, task, node))
+    }
+
     /// The group with which a task is tried, if a plugin at Permit names one, and that plugin.
     pub fn pod_group(&self, cluster: &ClusterState, task: TaskId) -> Option<(JobId, &'static str)> {
         let mut plugins = self.plugins(ExtensionPoint::Permit);

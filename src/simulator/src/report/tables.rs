@@ -253,7 +253,7 @@ fn percent(share: f64) -> String {
 use CellAlignment::{Left as L, Right as R};
 
 /// A table with a line under its header and nothing else drawn.
-fn table(width: u16, columns: &[(&str, CellAlignment)]) -> Table {
+pub(crate) fn table(width: u16, columns: &[(&str, CellAlignment)]) -> Table {
     let line = LineStyle::none().fill('─').junction('─');
     let mut table = Table::new();
     table
@@ -270,11 +270,11 @@ fn table(width: u16, columns: &[(&str, CellAlignment)]) -> Table {
     table
 }
 
-fn cells(texts: impl IntoIterator<Item = String>) -> Row {
+pub(crate) fn cells(texts: impl IntoIterator<Item = String>) -> Row {
     Row::from(texts.into_iter().map(Cell::new_owned).collect::<Vec<_>>())
 }
 
-fn finish(title: &str, table: &Table, foot: &str) -> String {
+pub(crate) fn finish(title: &str, table: &Table, foot: &str) -> String {
     let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
     let title = if title.is_empty() { String::new() } else { format!("{title}\n\n") };
     format!("{title}{}{foot}", lines.concat())

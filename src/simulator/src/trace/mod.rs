@@ -35,14 +35,14 @@ mod openb;
 mod philly;
 mod philly_log;
 mod problems;
-mod random;
+pub(crate) mod random;
 mod scale;
 mod spot;
 mod swf;
 mod table;
 
 #[cfg(test)]
-mod real_data;
+pub(crate) mod real_data;
 #[cfg(test)]
 mod testkit;
 

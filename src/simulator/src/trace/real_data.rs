@@ -12,7 +12,7 @@ use super::options::{NodeList, Options};
 use super::workload::Workload;
 use super::{Kind, load};
 
-fn data() -> Option<PathBuf> {
+pub(crate) fn data() -> Option<PathBuf> {
     let folder = std::env::var_os("KRAFLA_DATA").map(PathBuf::from);
     if folder.is_none() {
         // Not `eprintln!`, which the test harness keeps to itself when a test passes.

@@ -1,0 +1,156 @@
+//! The workloads of scheduler_perf on a real API server: Krafla, the real kube-scheduler, and whatever else is named, one
+//! after the other on servers of their own.
+//!
+//! The API server, etcd and the scheduler share this machine, so that pods a second say how much the server lets through
+//! beside the scheduler; processor time a pod says what the scheduler itself takes.
+
+mod contenders;
+mod counter;
+mod rows;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use kube::Api;
+use kube::api::PostParams;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::server::Server;
+use contenders::Contender;
+use counter::{Counter, Figures};
+use rows::{ROWS, Row};
+
+/// How long nothing may happen.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Only workloads whose name contains this.
+    #[arg(default_value = "")]
+    only: String,
+    /// Size of every workload, in percent of upstream's.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    percent: u32,
+    /// One more scheduler: NAME=COMMAND, with {kubeconfig} in the command where the file belongs. May be repeated.
+    #[arg(long, value_name = "NAME=COMMAND")]
+    scheduler: Vec<Contender>,
+    /// Leave the real kube-scheduler out.
+    #[arg(long)]
+    alone: bool,
+    /// Write the results as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What one scheduler did with one workload.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Result {
+    workload: &'static str,
+    scheduler: String,
+    nodes: usize,
+    pods: usize,
+    average: f64,
+    p50: f64,
+    p90: f64,
+    p99: f64,
+    cpu_milliseconds_per_pod: f64,
+    longest_gap_seconds: f64,
+    peak_memory_bytes: u64,
+}
+
+pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<()> {
+    let mut contenders = vec![Contender::Krafla];
+    contenders.extend((!arguments.alone).then_some(Contender::KubeScheduler));
+    contenders.extend(arguments.scheduler.iter().cloned());
+    println!(
+        "{:<36} {:<15} {:>6} {:>6} {:>9} {:>7} {:>7} {:>7} {:>10} {:>8} {:>8} {:>7}",
+        "workload",
+        "scheduler",
+        "nodes",
+        "pods",
+        "average/s",
+        "p50",
+        "p90",
+        "p99",
+        "cpu ms/pod",
+        "gap s",
+        "MiB",
+        "ratio"
+    );
+    let mut results: Vec<Result> = Vec::new();
+    for row in ROWS.iter().filter(|row| row.name.contains(&arguments.only)) {
+        let row = row.scaled(arguments.percent as usize);
+        let mut ours = None;
+        for contender in contenders.iter().filter(|contender| contender.has_gangs() || !row.has_gangs()) {
+            let result = time(&row, contender, krafla).await;
+            let result = result.with_context(|| format!("{} with {}", row.name, contender.name()))?;
+            let ratio = *ours.get_or_insert(result.average) / result.average.max(1e-9);
+            println!(
+                "{:<36} {:<15} {:>6} {:>6} {:>9.0} {:>7.0} {:>7.0} {:>7.0} {:>10.2} {:>8.2} {:>8} {:>7.2}",
+                result.workload,
+                result.scheduler,
+                result.nodes,
+                result.pods,
+                result.average,
+                result.p50,
+                result.p90,
+                result.p99,
+                result.cpu_milliseconds_per_pod,
+                result.longest_gap_seconds,
+                result.peak_memory_bytes >> 20,
+                ratio
+            );
+            results.push(result);
+        }
+    }
+    println!("ratio: Krafla's average to this one's");
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, serde_json::to_string_pretty(&results)?).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}
+
+#[allow(clippy::cast_precision_loss, reason = "figures for people")]
+async fn time(row: &Row, contender: &Contender, krafla: &Path) -> anyhow::Result<Result> {
+    let server = Server::start().await?;
+    server.create_all::<k8s_openapi::api::core::v1::Node>(false, row.nodes, |i| row.node(i)).await?;
+    let classes: Api<PriorityClass> = Api::all(server.client.clone());
+    let high = json!({ "metadata": { "name": "high" }, "value": 1_000 });
+    classes.create(&PostParams::default(), &serde_json::from_value(high)?).await?;
+    let counter = Counter::start(server.client.clone());
+    let mut scheduler = contender.start(krafla, &server, row.has_gangs())?;
+    server.create_all::<k8s_openapi::api::core::v1::Pod>(true, row.init, |i| row.init_pod(i)).await?;
+    if row.init_is_scheduled() {
+        let init = counter.until("init-", row.init, PATIENCE).await;
+        scheduler.still_runs()?;
+        init.context("pods that are there before")?;
+    }
+    for (name, size) in row.groups() {
+        server.make_group(&name, size).await?;
+    }
+    let (begun, cpu) = (Instant::now(), scheduler.cpu());
+    server.create_all::<k8s_openapi::api::core::v1::Pod>(true, row.measured, |i| row.measured_pod(i)).await?;
+    let done = counter.until("pod-", row.measured, PATIENCE).await;
+    scheduler.still_runs()?;
+    done?;
+    let Figures { average, p50, p90, p99, longest_gap } = counter.figures("pod-", begun);
+    let used = scheduler.cpu() - cpu;
+    Ok(Result {
+        workload: row.name,
+        scheduler: contender.name().to_owned(),
+        nodes: row.nodes,
+        pods: row.measured,
+        average,
+        p50,
+        p90,
+        p99,
+        cpu_milliseconds_per_pod: used.as_secs_f64() * 1_000.0 / row.measured as f64,
+        longest_gap_seconds: longest_gap.as_secs_f64(),
+        peak_memory_bytes: scheduler.peak_memory(),
+    })
+}
