@@ -100,9 +100,10 @@ impl NodePlugin for NodeGroup {
         let mut held: BTreeMap<Name, Resources> = BTreeMap::new();
         if !queue.node_group_limits.is_empty() {
             for other in queue.jobs().flat_map(|job| cluster.job(job).tasks()) {
-                let holder = cluster.task(other);
-                let group = holder.node().and_then(|node| group_of(cluster, node));
-                if let Some(group) = group.filter(|_| !holder.status().is_finished()) {
+                // The node of one that has ended may be gone.
+                let holder = Some(cluster.task(other)).filter(|holder| !holder.status().is_finished());
+                let group = holder.and_then(|holder| group_of(cluster, holder.node()?));
+                if let Some(group) = group {
                     held.entry(group.clone()).or_default().add(&cluster.shape_of(other).request);
                 }
             }
@@ -262,6 +263,8 @@ mod tests {
         pod.as_mut().unwrap().phase = krafla_model::PodPhase::Succeeded;
         let ended = running.event(Event::Pod(pod.unwrap()));
         assert_eq!(on(&ended, "g1"), None, "what has ended does not count");
+        let gone = ended.event(Event::NodeGone("g1".into()));
+        assert_eq!(on(&gone, "g2"), None, "nor does its node have to be there");
         // Two pods of one session: the second finds the group full.
         let both = scene(limited("3c8Gi"));
         assert_eq!(run(&both, "allocate", &["nodegroup"]).binds, ["p-0 -> g1", "p-1 -> g2"]);

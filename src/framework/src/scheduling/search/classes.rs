@@ -59,6 +59,11 @@ impl Plan {
             }
             plan.epoch = plan.epoch.wrapping_add(plugin.epoch(cluster));
         }
+        // One that only takes part in PreScore may fail, or leave something for others.
+        let only_before = profile.pre_scorers.iter().filter(|i| !profile.scorers.contains(i));
+        if only_before.into_iter().any(|&i| profile.entries[i].plugin.score_scope_for(cluster, task) > Scope::Node) {
+            return None;
+        }
         // What is yet to be released may let a node pass later that does not now.
         let releases = query.limits.may_wait && !cluster.totals().releasing.is_zero();
         (plan.wide_filters == 0 || !releases).then_some(plan)

@@ -88,10 +88,12 @@ impl Standings {
 
     /// Asks a node, as the plain search does. `None` if a plugin fails.
     pub(super) fn ask(&mut self, basis: Basis<'_>, place: u32) -> Option<()> {
-        if self.at(place) == Standing::Now && self.plainly_fits(basis, place) {
+        let plainly_fits = self.plainly_fits(basis, place);
+        if plainly_fits && self.at(place) == Standing::Now {
             return Some(()); // it stands as before, which is the common case
         }
-        let now = match self.examine(basis, place)? {
+        let examined = if plainly_fits { Ok(Room::Now) } else { self.examine(basis, place)? };
+        let now = match examined {
             Ok(room) => {
                 self.objections.lift(place);
                 if room == Room::Now { Standing::Now } else { Standing::AfterRelease }
