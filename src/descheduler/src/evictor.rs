@@ -1,6 +1,7 @@
 //! `DefaultEvictor`: which pods may be evicted at all.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use krafla_framework::Value;
 use krafla_framework::conf::plugin_args::{PluginArgs, read};
@@ -188,8 +189,8 @@ impl DefaultEvictor {
 }
 
 /// What is known of a pod; little, where nobody reads the rest.
-pub(crate) fn details(cluster: &ClusterState, id: TaskId) -> PodDetails {
-    cluster.task(id).details.as_deref().cloned().unwrap_or_default()
+pub(crate) fn details(cluster: &ClusterState, id: TaskId) -> Arc<PodDetails> {
+    cluster.task(id).details.clone().unwrap_or_default()
 }
 
 /// Whether a pod is owned by nobody.

@@ -72,7 +72,6 @@ pub(crate) struct Round<'r, 's, 'a> {
     /// Everybody who goes, in order.
     leaving: Vec<Leaving>,
     notes: Vec<Descheduled>,
-    n_moves_of: BTreeMap<JobId, u32>,
 }
 
 impl<'r, 's, 'a> Round<'r, 's, 'a> {
@@ -92,21 +91,8 @@ impl<'r, 's, 'a> Round<'r, 's, 'a> {
         let nodes = cluster.nodes().iter().filter(is_looked_at).copied().collect();
         let (crowd, limits) = (Crowd::of(cluster), Limits::of(policy));
         let (profile, strategy) = (String::new(), "");
-        let (leaving, notes, n_moves_of) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self {
-            statement,
-            settings,
-            memory,
-            limits,
-            crowd,
-            nodes,
-            evictor,
-            profile,
-            strategy,
-            leaving,
-            notes,
-            n_moves_of,
-        }
+        let (leaving, notes) = (Vec::new(), Vec::new());
+        Self { statement, settings, memory, limits, crowd, nodes, evictor, profile, strategy, leaving, notes }
     }
 
     /// From here on, a strategy of a profile asks.
@@ -346,9 +332,6 @@ impl<'r, 's, 'a> Round<'r, 's, 'a> {
             let template = Template::of(cluster, one.task);
             let load = better.load.filter(|_| one.task == request.task);
             self.memory.note(template, name(one.node), name(to), load, cluster.now());
-        }
-        if let Some(job) = cluster.task(one.task).job {
-            *self.n_moves_of.entry(job).or_default() += 1;
         }
         let result = if self.settings.dry_run { DescheduleResult::DryRun } else { DescheduleResult::Evicted };
         self.say(one.task, one.node, one.destination, &request.why, result);

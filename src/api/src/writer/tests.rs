@@ -263,6 +263,7 @@ fn a_pod() -> impl Strategy<Value = PodSpec> {
                 deleting,
                 started,
                 attained_ms,
+                details: None,
                 claims: claims.iter().map(|(_, claim)| claim.clone()).collect(),
                 scheduled_at,
                 details: None,

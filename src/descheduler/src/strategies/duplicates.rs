@@ -38,7 +38,7 @@ impl Duplicates {
         if details.owners.is_empty() || excluded || !self.choice.takes(cluster, task) {
             return None;
         }
-        Some((cluster.namespace_of(task).clone(), details.owners, details.images))
+        Some((cluster.namespace_of(task).clone(), details.owners.clone(), details.images.clone()))
     }
 
     /// Nodes on which at least one of these pods could run by its selectors and tolerations.
