@@ -266,7 +266,6 @@ fn a_pod() -> impl Strategy<Value = PodSpec> {
                 details: None,
                 claims: claims.iter().map(|(_, claim)| claim.clone()).collect(),
                 scheduled_at,
-                details: None,
             }
         })
 }

@@ -101,6 +101,9 @@ pub trait NodePlugin: Send {
     /// Its name, as in Kubernetes.
     fn name(&self) -> &'static str;
 
+    /// A session begins.
+    fn open(&mut self, cluster: &ClusterState) {}
+
     /// What its Filter depends on; `None` if it has none.
     fn filter_scope(&self) -> Option<Scope> {
         None
@@ -110,9 +113,6 @@ pub trait NodePlugin: Send {
     fn score_scope(&self) -> Option<Scope> {
         None
     }
-
-    /// A session begins.
-    fn open(&mut self, cluster: &ClusterState) {}
 
     /// What its Score depends on for one task: it may have nothing to say about most. PreScore of one that looks at single
     /// nodes gets no nodes, leaves nothing, and answers from the shape alone.

@@ -240,11 +240,6 @@ impl Searcher {
         self.find_prepared(query, &rotated, enough, None, narrowed)
     }
 
-    /// Forgets what earlier searches learned.
-    pub fn forget(&mut self) {
-        *self = Self { is_plain: self.is_plain, n_kept: self.n_kept, ..Self::default() };
-    }
-
     /// How many searches were answered from what is kept about each node.
     pub fn n_answered_from_kept(&self) -> u64 {
         self.n_kept
