@@ -38,6 +38,19 @@ pub(crate) struct Arguments {
     json: Option<PathBuf>,
 }
 
+impl Arguments {
+    /// So many pods on so many nodes, the rest as usual.
+    pub(crate) fn of(pods: usize, nodes: usize) -> Self {
+        Self { pods, nodes, gang: 500.min(pods), at_once: 100, json: None }
+    }
+}
+
+/// The rate at which Krafla binds, as a part of that of a bare loop.
+pub(crate) async fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<f64> {
+    let bare = loop_of_binds(arguments, false).await?;
+    Ok(krafla(arguments, program).await?.rate / bare.rate)
+}
+
 struct Drained {
     seconds: f64,
     rate: f64,

@@ -4,6 +4,7 @@
 //! themselves. `bind` therefore compares, on equal servers in one run, with a loop that does nothing but bind.
 
 mod bind;
+mod budgets;
 mod perf;
 mod server;
 mod start;
@@ -28,6 +29,8 @@ enum Command {
     Bind(bind::Arguments),
     /// From the start of the process to its first decision, beside many pods that run.
     Start(start::Arguments),
+    /// Every budget that needs an API server, beside those that were measured in memory.
+    Budgets(budgets::Arguments),
     /// The workloads of scheduler_perf: Krafla and the real kube-scheduler in turn, pods a second and processor time a pod.
     Perf(perf::Arguments),
 }
@@ -38,6 +41,7 @@ async fn main() -> anyhow::Result<()> {
     match arguments.command {
         Command::Bind(bind) => bind::run(&bind, &arguments.krafla).await,
         Command::Start(start) => start::run(&start, &arguments.krafla).await,
+        Command::Budgets(budgets) => budgets::run(&budgets, &arguments.krafla).await,
         Command::Perf(perf) => perf::run(&perf, &arguments.krafla).await,
     }
 }

@@ -71,6 +71,21 @@ const fn row(name: &'static str, conf: Conf, pods: u32, shapes: u32, shape: fn(u
     Row { name, conf, pods, plain_pods: 100, shape, shapes }
 }
 
+/// Decisions a second of one row, by its name in the table.
+pub(crate) fn rate_of(name: &str, percent: u32, runs: u32) -> f64 {
+    let row = ROWS.iter().find(|row| full_name(row) == name).expect("the row is there");
+    let (nodes, pods) = (scaled(NODES, percent), scaled(row.pods, percent));
+    (0..runs.max(1)).map(|_| rate(row, nodes, pods, false)).fold(0.0_f64, f64::max)
+}
+
+fn full_name(row: &Row) -> String {
+    let conf = match row.conf {
+        Conf::Tiers => "helm",
+        Conf::Profile => "default profile",
+    };
+    format!("{}, {conf}", row.name)
+}
+
 /// Prints the table.
 pub(crate) fn run(only: &str, percent: u32, runs: u32) {
     println!(
@@ -78,11 +93,7 @@ pub(crate) fn run(only: &str, percent: u32, runs: u32) {
         "beside the plain search", "nodes", "decisions", "a second", "plain", "ratio"
     );
     for row in &ROWS {
-        let conf = match row.conf {
-            Conf::Tiers => "helm",
-            Conf::Profile => "default profile",
-        };
-        let name = format!("{}, {conf}", row.name);
+        let name = full_name(row);
         if !name.contains(only) {
             continue;
         }

@@ -22,6 +22,14 @@ pub(crate) fn run(percent: u32, runs: u32) {
     }
 }
 
+/// How much more a cycle costs with so many times the nodes and so many times the new pods.
+pub(crate) fn ratio(percent: u32, runs: u32, nodes: u32, new: u32) -> f64 {
+    let best = |nodes: u32, new: u32| {
+        (0..runs.max(1)).map(|_| cycle(scaled(nodes, percent), new)).fold(f64::INFINITY, f64::min)
+    };
+    best(5_000 * nodes, new) / best(5_000, 1)
+}
+
 /// Seconds of a cycle in which so many pods come, and those of the cycle before begin to run.
 fn cycle(nodes: u32, new: u32) -> f64 {
     let registry = krafla_plugins::registry(krafla_actions::all());

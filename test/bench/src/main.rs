@@ -7,11 +7,16 @@
 //! like with like.
 
 mod against_plain;
+mod budgets;
 mod clock;
 mod growth;
+mod memory;
 mod one_by_one;
 mod reclaim;
+mod steady;
 
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
@@ -25,7 +30,7 @@ use krafla_model::{
 /// Time decisions on clusters in memory.
 #[derive(Parser)]
 struct Arguments {
-    /// Only cases whose name contains this.
+    /// Only cases whose name contains this. `budgets`: each budget, and whether it is kept.
     #[arg(default_value = "")]
     only: String,
     /// Runs of each case.
@@ -34,6 +39,9 @@ struct Arguments {
     /// Size of every case: 1 is small enough for instruction counts, 100 is full.
     #[arg(long, default_value_t = 100)]
     percent: u32,
+    /// Write the budgets as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 /// A cluster and what is to be placed on it.
@@ -137,8 +145,18 @@ const CASES: [Case; 8] = [
     },
 ];
 
-fn main() {
+fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.only == "budgets" {
+        return budgets::all(arguments.percent, arguments.runs, arguments.json.as_deref());
+    }
+    if let Some(name) = arguments.only.strip_prefix(memory::WORD) {
+        for case in CASES.iter().filter(|case| case.name == name) {
+            run(case, arguments.percent);
+        }
+        println!("{}", memory::peak_bytes());
+        return ExitCode::SUCCESS;
+    }
     println!(
         "{:<30} {:>7} {:>9} {:>10} {:>12} {:>12}",
         "case", "nodes", "decisions", "seconds", "a second", "us a pod"
@@ -157,6 +175,10 @@ fn main() {
     if "one-by-one".contains(&arguments.only) {
         one_by_one::run(percent);
     }
+    if steady::NAME.contains(&arguments.only) {
+        steady::run(percent);
+    }
+    ExitCode::SUCCESS
 }
 
 /// Runs a case several times, and prints the fastest run.

@@ -4,9 +4,9 @@
 //! The API server, etcd and the scheduler share this machine, so that pods a second say how much the server lets through
 //! beside the scheduler; processor time a pod says what the scheduler itself takes.
 
-mod contenders;
+pub(crate) mod contenders;
 mod counter;
-mod rows;
+pub(crate) mod rows;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -49,18 +49,18 @@ pub(crate) struct Arguments {
 /// What one scheduler did with one workload.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Result {
+pub(crate) struct Result {
     workload: &'static str,
     scheduler: String,
     nodes: usize,
     pods: usize,
-    average: f64,
+    pub(crate) average: f64,
     p50: f64,
     p90: f64,
     p99: f64,
-    cpu_milliseconds_per_pod: f64,
-    longest_gap_seconds: f64,
-    peak_memory_bytes: u64,
+    pub(crate) cpu_milliseconds_per_pod: f64,
+    pub(crate) longest_gap_seconds: f64,
+    pub(crate) peak_memory_bytes: u64,
 }
 
 pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<()> {
@@ -116,7 +116,7 @@ pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<
 }
 
 #[allow(clippy::cast_precision_loss, reason = "figures for people")]
-async fn time(row: &Row, contender: &Contender, krafla: &Path) -> anyhow::Result<Result> {
+pub(crate) async fn time(row: &Row, contender: &Contender, krafla: &Path) -> anyhow::Result<Result> {
     let server = Server::start().await?;
     server.create_all::<k8s_openapi::api::core::v1::Node>(false, row.nodes, |i| row.node(i)).await?;
     let classes: Api<PriorityClass> = Api::all(server.client.clone());
