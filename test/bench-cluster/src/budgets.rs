@@ -50,7 +50,7 @@ pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<
         None => Vec::new(),
     };
     measure(arguments, krafla, &mut budgets).await?;
-    println!("{:<60} {:>14} {:>14} {:<12} {}", "budget", "measured", "budget", "unit", "kept");
+    println!("{:<60} {:>14} {:>14} {:<12} kept", "budget", "measured", "budget", "unit");
     for Budget { name, value, budget, unit, ok } in &budgets {
         println!("{name:<60} {value:>14.2} {budget:>14.2} {unit:<12} {}", if *ok { "yes" } else { "NO" });
     }

@@ -28,7 +28,7 @@ fn at_most(name: &'static str, value: f64, budget: f64, unit: &'static str) -> B
 /// Measures, prints a table, and writes it as JSON where asked. The exit code is 1 if a budget is not kept.
 pub(crate) fn all(percent: u32, runs: u32, json: Option<&Path>) -> ExitCode {
     let budgets = measure(percent, runs);
-    println!("{:<60} {:>14} {:>14} {:<12} {}", "budget", "measured", "budget", "unit", "kept");
+    println!("{:<60} {:>14} {:>14} {:<12} kept", "budget", "measured", "budget", "unit");
     for Budget { name, value, budget, unit, ok } in &budgets {
         println!("{name:<60} {value:>14.2} {budget:>14.2} {unit:<12} {}", if *ok { "yes" } else { "NO" });
     }
@@ -82,7 +82,12 @@ fn measure(percent: u32, runs: u32) -> Vec<Budget> {
         ),
         at_most("memory, 5,000 nodes, 150,000 pods", held / MIB, 1_024.0, "MiB"),
         at_most("memory a pod, beside 5,000 nodes", held / pods, 4_096.0, "bytes"),
-        at_most("twice the cluster, the same change: cost of a cycle", growth::ratio(percent, runs, 2, 1), 1.1, "times"),
+        at_most(
+            "twice the cluster, the same change: cost of a cycle",
+            growth::ratio(percent, runs, 2, 1),
+            1.1,
+            "times",
+        ),
         at_most("twice the change: cost of a cycle", growth::ratio(percent, runs, 1, 2), 2.2, "times"),
         at_least("30,000 nodes, 800,000 pods: sustained", steady.rate, 2_000.0, "decisions/s"),
         at_most("30,000 nodes, 800,000 pods: longest cycle", steady.longest_ms, 250.0, "ms"),
