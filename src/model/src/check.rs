@@ -10,6 +10,8 @@ use crate::task_status::TaskStatus;
 
 /// How many nodes, and how many jobs, a cycle recounts at least.
 const AUDITED: usize = 64;
+/// A job with more pods than so is recounted in one of several rounds, so that it costs no more than others on average.
+const PODS_A_ROUND: usize = 4_096;
 
 /// Every book that is not what the live pods say. Cost: linear in tasks, jobs, nodes, and queues times jobs.
 pub fn discrepancies(state: &ClusterState) -> Vec<Discrepancy> {
@@ -93,11 +95,13 @@ impl ClusterState {
         self.audit_these(nodes, jobs)
     }
 
-    /// As [`Self::audit`], of some jobs and nodes. Called each cycle with a moving `turn`, it goes round everything. Cost:
-    /// [`AUDITED`] of each, whatever the size of the cluster; more only beyond a thousand times as many.
+    /// As [`Self::audit`], of some jobs and nodes. Called each cycle with a moving `turn`, it goes round everything. Cost: 64
+    /// of each, whatever the size of the cluster; more only beyond a thousand times as many.
     pub fn audit_slice(&mut self, turn: u64) -> Vec<Discrepancy> {
         let nodes = slice(turn, self.nodes.capacity()).map(Id::from_index).filter(|id| self.nodes.get(*id).is_some());
-        let jobs = slice(turn, self.jobs.capacity()).map(Id::from_index).filter(|id| self.jobs.get(*id).is_some());
+        let round = turn / slices(self.jobs.capacity());
+        let is_due = |id: &JobId| self.jobs.get(*id).is_some_and(|job| has_its_round(round, id.index(), job.n_tasks()));
+        let jobs = slice(turn, self.jobs.capacity()).map(Id::from_index).filter(is_due);
         let (nodes, jobs) = (nodes.collect(), jobs.collect());
         self.audit_these(nodes, jobs)
     }
@@ -141,10 +145,23 @@ impl ClusterState {
 
 /// The part of so many slots whose turn it is.
 fn slice(turn: u64, slots: usize) -> std::ops::Range<usize> {
-    let size = AUDITED.max(slots / 1024);
-    let slices = slots.div_ceil(size).max(1);
-    let first = usize::try_from(turn % slices as u64).unwrap_or(0) * size;
+    let size = size_of_slices(slots);
+    let first = usize::try_from(turn % slices(slots)).unwrap_or(0) * size;
     first..(first + size).min(slots)
+}
+
+fn size_of_slices(slots: usize) -> usize {
+    AUDITED.max(slots / 1024)
+}
+
+/// Turns of a round.
+fn slices(slots: usize) -> u64 {
+    slots.div_ceil(size_of_slices(slots)).max(1) as u64
+}
+
+/// Whether a job of so many pods is recounted in this round: each in its own of the rounds that it lets pass.
+fn has_its_round(round: u64, slot: usize, pods: usize) -> bool {
+    (round + slot as u64).is_multiple_of((pods / PODS_A_ROUND) as u64 + 1)
 }
 
 fn discrepancy(object: String, kept: &impl std::fmt::Debug, recounted: &impl std::fmt::Debug) -> Discrepancy {
@@ -160,11 +177,16 @@ mod tests {
     #[test]
     fn the_turns_go_round_every_slot_once() {
         for slots in [0_usize, 1, 63, 64, 65, 1_000, 100_000] {
-            let turns = slots.div_ceil(AUDITED.max(slots / 1024)).max(1) as u64;
+            let turns = slices(slots);
             let all: Vec<usize> = (0..turns).flat_map(|turn| slice(turn, slots)).collect();
             assert_eq!(all.len(), slots, "once");
             assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), (0..slots).collect(), "all of {slots}");
             assert_eq!(slice(turns, slots), slice(0, slots), "and round");
         }
+    }
+    #[test]
+    fn a_large_job_has_one_of_several_rounds() {
+        let rounds = |pods| (0..100).filter(|round| has_its_round(*round, 3, pods)).count();
+        assert_eq!([rounds(10), rounds(PODS_A_ROUND), rounds(9 * PODS_A_ROUND + 5)], [100, 50, 10]);
     }
 }
