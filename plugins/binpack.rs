@@ -5,15 +5,15 @@
 //! but its weight still divides.
 
 use krafla_framework::conf::catalogue::ArgumentKind::{Integer, Text};
-use krafla_framework::search::ResourceColumn;
 use krafla_framework::session_plugin::SessionPlugin;
 use krafla_framework::{
     ArgumentInfo, CycleState, NodeColumns, NodePlugin, PluginEntry, PluginInfo, Point, ProfileEntry, Scope, Value,
 };
 use krafla_model::resources::ratio;
-use krafla_model::{ClusterState, Name, NodeId, ResourceId, Resources, TaskId};
+use krafla_model::{ClusterState, Name, NodeId, TaskId};
 use smallvec::SmallVec;
 
+use crate::listed::{Listed, columns, listed};
 use crate::node::WEIGHT;
 
 /// Name, arguments and points.
@@ -82,6 +82,13 @@ struct Fullness {
     resources: Vec<(Name, i64)>,
 }
 
+impl Fullness {
+    /// The resources that a pod asks for.
+    fn listed(&self, cluster: &ClusterState, task: TaskId) -> SmallVec<[Listed; 4]> {
+        listed(&self.resources, cluster, &cluster.shape_of(task).request, |_, asked| asked != 0)
+    }
+}
+
 impl NodePlugin for Fullness {
     fn name(&self) -> &'static str {
         INFO.name
@@ -93,7 +100,7 @@ impl NodePlugin for Fullness {
 
     fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> f64 {
         let node = cluster.node(node);
-        let listed = self.listed(cluster, &cluster.shape_of(task).request);
+        let listed = self.listed(cluster, task);
         fullness(listed.iter().map(|one| (one, node.allocatable.get(one.id), node.books().used.get(one.id))))
     }
 
@@ -106,32 +113,12 @@ impl NodePlugin for Fullness {
         _: &CycleState,
         scores: &mut Vec<f64>,
     ) {
-        let listed = self.listed(cluster, &cluster.shape_of(task).request);
-        let columns: SmallVec<[(&Listed, &ResourceColumn); 4]> =
-            listed.iter().filter_map(|one| Some((one, nodes.resource(one.id)?))).collect();
+        let listed = self.listed(cluster, task);
+        let columns = columns(&listed, nodes);
         scores.extend(places.iter().map(|&place| {
             let at = place as usize;
             fullness(columns.iter().map(|(one, column)| (*one, column.allocatable[at], column.used[at])))
         }));
-    }
-}
-
-/// A resource that is looked at.
-struct Listed {
-    id: ResourceId,
-    weight: i64,
-    asked: i64,
-}
-
-impl Fullness {
-    /// The resources that a request asks for.
-    fn listed(&self, cluster: &ClusterState, request: &Resources) -> SmallVec<[Listed; 4]> {
-        let listed = self.resources.iter().filter_map(|(name, weight)| {
-            let id = cluster.names().find(name)?;
-            let asked = request.get(id);
-            (asked != 0).then_some(Listed { id, weight: *weight, asked })
-        });
-        listed.collect()
     }
 }
 

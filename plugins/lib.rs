@@ -16,6 +16,7 @@ pub mod gang;
 mod gang_properties;
 pub mod gpu;
 pub mod las;
+mod listed;
 pub mod node;
 pub mod nodegroup;
 pub mod nodeorder;

@@ -8,36 +8,33 @@ use krafla_framework::registry::ArgumentProblem;
 use krafla_framework::search::ResourceColumn;
 use krafla_framework::{CycleState, NodeColumns, NodePlugin, PreScore, Scope, Value};
 use krafla_model::resources::ratio;
-use krafla_model::{ClusterState, Name, NodeId, ResourceId, Resources, TaskId};
+use krafla_model::{ClusterState, Name, NodeId, TaskId};
 use smallvec::SmallVec;
+
+use crate::listed::{Listed, columns, is_natural_or_asked, listed};
 
 /// See the module.
 pub struct NodeResourcesBalancedAllocation {
-    resources: Vec<Name>,
+    /// Each with weight 1.
+    resources: Vec<(Name, i64)>,
 }
 
 impl NodeResourcesBalancedAllocation {
     /// Balances these resources.
     pub fn new(resources: &[&str]) -> Self {
-        Self { resources: resources.iter().map(|name| Name::from(*name)).collect() }
+        Self { resources: resources.iter().map(|name| (Name::from(*name), 1)).collect() }
     }
 
     /// From `NodeResourcesBalancedAllocationArgs`.
     pub fn from_args(args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
         read(args, &["resources"], |args| {
             let resources = args.weighted_resources("resources", 1..=1, &[("cpu", 1), ("memory", 1)]);
-            Self { resources: resources.iter().map(|(name, _)| Name::from(name.as_str())).collect() }
+            Self { resources: resources.into_iter().map(|(name, weight)| (Name::from(name), weight)).collect() }
         })
     }
 
-    /// The resources that are looked at for a shape, with what it asks of each: CPU and memory, and what else it asks for.
-    fn listed(&self, cluster: &ClusterState, request: &Resources) -> SmallVec<[(ResourceId, i64); 4]> {
-        let listed = self.resources.iter().filter_map(|name| {
-            let id = cluster.names().find(name)?;
-            let asked = request.get(id);
-            (matches!(id, ResourceId::CPU | ResourceId::MEMORY) || asked > 0).then_some((id, asked))
-        });
-        listed.collect()
+    fn listed(&self, cluster: &ClusterState, task: TaskId) -> SmallVec<[Listed; 4]> {
+        listed(&self.resources, cluster, &cluster.shape_of(task).request, is_natural_or_asked)
     }
 }
 
@@ -63,14 +60,14 @@ impl NodePlugin for NodeResourcesBalancedAllocation {
 
     fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], _: &mut CycleState) -> PreScore {
         let request = &cluster.shape_of(task).request;
-        let listed = self.resources.iter().filter_map(|name| cluster.names().find(name));
+        let listed = self.resources.iter().filter_map(|(name, _)| cluster.names().find(name));
         PreScore::when(listed.into_iter().any(|id| request.get(id) > 0))
     }
 
     fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> f64 {
         let node = cluster.node(node);
-        let listed = self.listed(cluster, &cluster.shape_of(task).request);
-        gain(listed.iter().map(|&(id, asked)| (asked, node.allocatable.get(id), node.books().used.get(id))))
+        let listed = self.listed(cluster, task);
+        gain(listed.iter().map(|one| (one.asked, node.allocatable.get(one.id), node.books().used.get(one.id))))
     }
 
     fn score_nodes(
@@ -82,11 +79,11 @@ impl NodePlugin for NodeResourcesBalancedAllocation {
         _: &CycleState,
         scores: &mut Vec<f64>,
     ) {
-        let listed = self.listed(cluster, &cluster.shape_of(task).request);
-        let columns: SmallVec<[(i64, &ResourceColumn); 4]> =
-            listed.iter().filter_map(|&(id, asked)| Some((asked, nodes.resource(id)?))).collect();
-        let one =
-            |&(asked, column): &(i64, &ResourceColumn), at: usize| (asked, column.allocatable[at], column.used[at]);
+        let listed = self.listed(cluster, task);
+        let columns = columns(&listed, nodes);
+        let one = |(listed, column): &(&Listed, &ResourceColumn), at: usize| {
+            (listed.asked, column.allocatable[at], column.used[at])
+        };
         match columns.as_slice() {
             [a, b] => scores.extend(places.iter().map(|&place| {
                 let (a, b) = (one(a, place as usize), one(b, place as usize));

@@ -5,14 +5,15 @@
 //! 100 milli-CPU and 200 MiB.
 
 use krafla_framework::conf::plugin_args::{PluginArgs, read};
+use krafla_framework::conf::selectors::is_label_key;
 use krafla_framework::registry::ArgumentProblem;
-use krafla_framework::search::ResourceColumn;
 use krafla_framework::{CycleState, NodeColumns, NodePlugin, Scope, Value};
 use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
-use krafla_model::{ClusterState, Name, NodeId, ResourceId, Resources, Shape, TaskId};
+use krafla_model::{ClusterState, Name, NodeId, Resources, TaskId};
 use smallvec::SmallVec;
 
-use super::{arguments, hints};
+use super::hints;
+use crate::listed::{Listed, columns, is_natural_or_asked, listed};
 
 /// What makes a node good.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl NodeResourcesFit {
     pub fn from_args(args: &Value) -> Result<Self, Vec<ArgumentProblem>> {
         read(args, &["ignoredResources", "ignoredResourceGroups", "scoringStrategy"], |args| {
             for (path, name) in args.texts("ignoredResources") {
-                if !arguments::is_label_key(name) {
+                if !is_label_key(name) {
                     args.problem_at(path, format!("`{name}` is not the name of a resource; write for example `a.b/c`"));
                 }
             }
@@ -146,7 +147,7 @@ impl NodePlugin for NodeResourcesFit {
 
     fn score(&self, cluster: &ClusterState, task: TaskId, node: NodeId, _: &CycleState) -> f64 {
         let node = cluster.node(node);
-        let listed = self.listed(cluster, cluster.shape_of(task));
+        let listed = self.listed(cluster, task);
         self.rate_all(
             listed.iter().map(|one| (one, node.allocatable.get(one.id), node.books().scored_used.get(one.id))),
         )
@@ -161,9 +162,8 @@ impl NodePlugin for NodeResourcesFit {
         _: &CycleState,
         scores: &mut Vec<f64>,
     ) {
-        let listed = self.listed(cluster, cluster.shape_of(task));
-        let columns: SmallVec<[(&Listed, &ResourceColumn); 4]> =
-            listed.iter().filter_map(|one| Some((one, nodes.resource(one.id)?))).collect();
+        let listed = self.listed(cluster, task);
+        let columns = columns(&listed, nodes);
         let at = |place: u32| {
             let all = columns.iter();
             all.map(move |(one, column)| (*one, column.allocatable[place as usize], column.scored_used[place as usize]))
@@ -178,23 +178,9 @@ impl NodePlugin for NodeResourcesFit {
     }
 }
 
-/// A resource that is looked at.
-struct Listed {
-    id: ResourceId,
-    weight: i64,
-    asked: i64,
-}
-
 impl NodeResourcesFit {
-    /// The resources that are looked at for a shape: CPU and memory, and what else it asks for.
-    fn listed(&self, cluster: &ClusterState, shape: &Shape) -> SmallVec<[Listed; 4]> {
-        let listed = self.resources.iter().filter_map(|(name, weight)| {
-            let id = cluster.names().find(name)?;
-            let asked = shape.scored_request.get(id);
-            let natural = id == ResourceId::CPU || id == ResourceId::MEMORY;
-            (natural || asked != 0).then_some(Listed { id, weight: *weight, asked })
-        });
-        listed.collect()
+    fn listed(&self, cluster: &ClusterState, task: TaskId) -> SmallVec<[Listed; 4]> {
+        listed(&self.resources, cluster, &cluster.shape_of(task).scored_request, is_natural_or_asked)
     }
 
     /// The score from each resource with its capacity and what is used of it.

@@ -2,10 +2,10 @@
 
 use krafla_framework::Value;
 use krafla_framework::conf::plugin_args::{PluginArgs, read};
+use krafla_framework::conf::selectors::is_label_key;
 use krafla_framework::registry::ArgumentProblem;
 use krafla_model::pod_affinity::SpreadConstraint;
 
-use super::super::arguments::is_label_key;
 use super::{Defaults, PodTopologySpread};
 
 const FIELDS: &[&str] = &[

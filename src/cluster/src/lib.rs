@@ -12,6 +12,7 @@ pub mod client;
 mod configuration;
 mod controllers;
 mod directory;
+mod exchange;
 mod extenders;
 mod feed;
 mod health;

@@ -306,15 +306,20 @@ impl Engine {
             }
             Err(problems) => {
                 error!(file, "descheduler policy refused, what was in force stays:\n{}", problems.join("\n"));
-                self.health.refused += 1;
-                self.refusal = Some(Effect::Event {
-                    about: Subject::Scheduler,
-                    warning: true,
-                    reason: "InvalidConfiguration".to_owned(),
-                    message: problems.join("\n"),
-                });
+                self.refuse(&problems);
             }
         }
+    }
+
+    /// What was to be in force is refused; an event says so.
+    fn refuse(&mut self, problems: &[String]) {
+        self.health.refused += 1;
+        self.refusal = Some(Effect::Event {
+            about: Subject::Scheduler,
+            warning: true,
+            reason: "InvalidConfiguration".to_owned(),
+            message: problems.join("\n"),
+        });
     }
 
     fn take_in_outcome(&mut self, outcome: Outcome, step: &mut Step) {
@@ -404,14 +409,8 @@ impl Engine {
             }
             Err(problems) => {
                 error!(file, "configuration refused, the last good one stays:\n{}", problems.join("\n"));
-                self.health.refused += 1;
+                self.refuse(&problems);
                 self.health.current = false;
-                self.refusal = Some(Effect::Event {
-                    about: Subject::Scheduler,
-                    warning: true,
-                    reason: "InvalidConfiguration".to_owned(),
-                    message: problems.join("\n"),
-                });
                 self.health.problems = problems;
             }
         }

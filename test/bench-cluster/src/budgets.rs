@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use krafla_test_bench::budget::{Budget, at_least, at_most, report};
 
 use crate::perf::contenders::Contender;
 use crate::perf::rows::ROWS;
@@ -23,24 +23,6 @@ pub(crate) struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// A budget, and what was measured.
-#[derive(Clone, Serialize, Deserialize)]
-struct Budget {
-    name: String,
-    value: f64,
-    budget: f64,
-    unit: String,
-    ok: bool,
-}
-
-fn at_least(name: &str, value: f64, budget: f64, unit: &str) -> Budget {
-    Budget { name: name.to_owned(), value, budget, unit: unit.to_owned(), ok: value >= budget }
-}
-
-fn at_most(name: &str, value: f64, budget: f64, unit: &str) -> Budget {
-    Budget { name: name.to_owned(), value, budget, unit: unit.to_owned(), ok: value <= budget }
-}
-
 pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<()> {
     let mut budgets: Vec<Budget> = match &arguments.in_memory {
         Some(file) => {
@@ -50,14 +32,7 @@ pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<
         None => Vec::new(),
     };
     measure(arguments, krafla, &mut budgets).await?;
-    println!("{:<60} {:>14} {:>14} {:<12} kept", "budget", "measured", "budget", "unit");
-    for Budget { name, value, budget, unit, ok } in &budgets {
-        println!("{name:<60} {value:>14.2} {budget:>14.2} {unit:<12} {}", if *ok { "yes" } else { "NO" });
-    }
-    if let Some(path) = &arguments.json {
-        std::fs::write(path, serde_json::to_string_pretty(&budgets)?).with_context(|| path.display().to_string())?;
-    }
-    let broken = budgets.iter().filter(|budget| !budget.ok).count();
+    let broken = report(&budgets, arguments.json.as_deref()).context("--json")?;
     if broken > 0 {
         bail!("{broken} of {} budgets are not kept", budgets.len());
     }

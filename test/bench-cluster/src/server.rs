@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use krafla_cluster::Access;
 use krafla_sandbox::{Assets, ControlPlane, Options, node};
+use krafla_test_bench::memory::peak_bytes;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams, Request};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
@@ -64,12 +65,8 @@ impl Server {
     }
 
     pub(crate) async fn make_nodes(&self, n: usize) -> anyhow::Result<()> {
-        let api: Api<Node> = Api::all(self.client.clone());
-        let calls = stream::iter(0..n).map(|i| {
-            let (api, node) = (api.clone(), node(format!("node-{i}"), "32", "128Gi").build());
-            async move { api.create(&PostParams::default(), &node).await }
-        });
-        calls.buffer_unordered(AT_ONCE).try_for_each(async |_| Ok(())).await.context("nodes")
+        let node = |i| serde_json::to_value(node(format!("node-{i}"), "32", "128Gi").build()).unwrap_or_default();
+        self.create_all::<Node>(false, n, node).await
     }
 
     pub(crate) async fn make_groups(&self, n: usize, size: usize) -> anyhow::Result<()> {
@@ -117,12 +114,7 @@ impl Server {
         size: usize,
         node: impl Fn(usize) -> Option<String>,
     ) -> anyhow::Result<()> {
-        let api: Api<Pod> = Api::default_namespaced(self.client.clone());
-        let calls = stream::iter(0..n).map(|i| {
-            let (api, pod) = (api.clone(), pod(i, size, node(i)));
-            async move { api.create(&PostParams::default(), &pod?).await.context("a pod") }
-        });
-        calls.buffer_unordered(AT_ONCE).try_for_each(async |_| Ok(())).await
+        self.create_all::<Pod>(true, n, |i| pod(i, size, node(i))).await
     }
 }
 
@@ -131,8 +123,8 @@ pub(crate) fn pod_name(i: usize) -> String {
 }
 
 /// A pod as a training job has it: some environment, volumes of its own, and so on.
-fn pod(i: usize, size: usize, node: Option<String>) -> serde_json::Result<Pod> {
-    serde_json::from_value(json!({
+fn pod(i: usize, size: usize, node: Option<String>) -> Value {
+    json!({
         "metadata": {
             "name": pod_name(i),
             "labels": { "app": "train", "job": format!("gang-{}", i / size) },
@@ -150,7 +142,7 @@ fn pod(i: usize, size: usize, node: Option<String>) -> serde_json::Result<Pod> {
                 "resources": { "requests": { "cpu": "1", "memory": "1Gi" } },
             }],
         },
-    }))
+    })
 }
 
 /// The scheduler, as a process.
@@ -204,7 +196,7 @@ impl Scheduler {
 
     /// The most memory that it has held, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
-        peak_memory_of(self.child.id())
+        peak_bytes(&self.child.id().to_string())
     }
 }
 
@@ -213,13 +205,6 @@ impl Drop for Scheduler {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The most memory that a process has held, in bytes.
-pub(crate) fn peak_memory_of(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 /// Processor time of a process, or of `self`.

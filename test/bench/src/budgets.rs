@@ -3,54 +3,27 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use serde::Serialize;
+use krafla_test_bench::budget::{Budget, at_least, at_most, report};
+use krafla_test_bench::memory;
 
-use crate::{CASES, against_plain, growth, memory, reclaim, run, scaled, steady};
-
-/// A budget, and what was measured.
-#[derive(Serialize)]
-pub(crate) struct Budget {
-    name: &'static str,
-    value: f64,
-    budget: f64,
-    unit: &'static str,
-    ok: bool,
-}
-
-fn at_least(name: &'static str, value: f64, budget: f64, unit: &'static str) -> Budget {
-    Budget { name, value, budget, unit, ok: value >= budget }
-}
-
-fn at_most(name: &'static str, value: f64, budget: f64, unit: &'static str) -> Budget {
-    Budget { name, value, budget, unit, ok: value <= budget }
-}
+use crate::clock::least;
+use crate::{CASES, against_plain, growth, reclaim, run, scaled, steady};
 
 /// Measures, prints a table, and writes it as JSON where asked. The exit code is 1 if a budget is not kept.
 pub(crate) fn all(percent: u32, runs: u32, json: Option<&Path>) -> ExitCode {
-    let budgets = measure(percent, runs);
-    println!("{:<60} {:>14} {:>14} {:<12} kept", "budget", "measured", "budget", "unit");
-    for Budget { name, value, budget, unit, ok } in &budgets {
-        println!("{name:<60} {value:>14.2} {budget:>14.2} {unit:<12} {}", if *ok { "yes" } else { "NO" });
+    match report(&measure(percent, runs), json) {
+        Ok(broken) => ExitCode::from(u8::from(broken > 0)),
+        Err(error) => {
+            eprintln!("--json: {error}");
+            ExitCode::from(2)
+        }
     }
-    let written = json.map(|path| {
-        let text = serde_json::to_string_pretty(&budgets).expect("plain values");
-        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
-    });
-    if let Some(Err(error)) = written {
-        eprintln!("{error}");
-        return ExitCode::from(2);
-    }
-    ExitCode::from(u8::from(budgets.iter().any(|budget| !budget.ok)))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "bytes for people")]
 fn measure(percent: u32, runs: u32) -> Vec<Budget> {
     let case = |name: &str| CASES.iter().find(|case| case.name == name).expect("the case is there");
-    // The fastest of some runs: nothing makes a run faster than it is.
-    let seconds = |name: &str| {
-        let case = case(name);
-        (0..runs.max(1)).map(|_| run(case, percent).1).fold(f64::INFINITY, f64::min)
-    };
+    let seconds = |name: &str| least(runs, || run(case(name), percent).1);
     const MIB: f64 = (1 << 20) as f64;
     let idle = "nothing-to-do-beside-150000";
     let held = memory::of_case(idle, percent) as f64;
@@ -76,7 +49,7 @@ fn measure(percent: u32, runs: u32) -> Vec<Budget> {
         at_most("20 gangs of 500 on 2,000 nodes: between two decisions", seconds("gangs-first-fit") * 1e3, 50.0, "ms"),
         at_most(
             "reclaim of 200 whole nodes of 1,000 full of small jobs",
-            (0..runs.max(1)).map(|_| reclaim::run(percent).1).fold(f64::INFINITY, f64::min),
+            least(runs, || reclaim::run(percent).1),
             1.0,
             "s",
         ),

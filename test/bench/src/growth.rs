@@ -4,7 +4,7 @@ use krafla_engine::{Engine, Input, Options, Outcome};
 use krafla_framework::Effect;
 use krafla_model::{Event, PodPhase, PodSpec, QueueSpec, Time};
 
-use crate::clock::Moment;
+use crate::clock::{Moment, least};
 use crate::{SCORED, against_plain, group, pod, scaled, shape};
 
 /// Cycles that are timed.
@@ -16,7 +16,7 @@ pub(crate) fn run(percent: u32, runs: u32) {
     let mut first = None;
     for (nodes, new) in [(5_000, 1), (10_000, 1), (20_000, 1), (5_000, 2), (5_000, 4)] {
         let nodes = scaled(nodes, percent);
-        let best = (0..runs.max(1)).map(|_| cycle(nodes, new)).fold(f64::INFINITY, f64::min) * 1e6;
+        let best = least(runs, || cycle(nodes, new)) * 1e6;
         let ratio = best / *first.get_or_insert(best);
         println!("{:<34} {nodes:>7} {new:>9} {best:>12.1} {ratio:>9.2}", "helm, pods of one shape");
     }
@@ -24,9 +24,7 @@ pub(crate) fn run(percent: u32, runs: u32) {
 
 /// How much more a cycle costs with so many times the nodes and so many times the new pods.
 pub(crate) fn ratio(percent: u32, runs: u32, nodes: u32, new: u32) -> f64 {
-    let best = |nodes: u32, new: u32| {
-        (0..runs.max(1)).map(|_| cycle(scaled(nodes, percent), new)).fold(f64::INFINITY, f64::min)
-    };
+    let best = |nodes: u32, new: u32| least(runs, || cycle(scaled(nodes, percent), new));
     best(5_000 * nodes, new) / best(5_000, 1)
 }
 

@@ -10,7 +10,6 @@ mod against_plain;
 mod budgets;
 mod clock;
 mod growth;
-mod memory;
 mod one_by_one;
 mod reclaim;
 mod steady;
@@ -26,6 +25,7 @@ use krafla_framework::Effect;
 use krafla_model::{
     Amounts, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time,
 };
+use krafla_test_bench::memory;
 
 /// Time decisions on clusters in memory.
 #[derive(Parser)]
@@ -154,7 +154,7 @@ fn main() -> ExitCode {
         for case in CASES.iter().filter(|case| case.name == name) {
             run(case, arguments.percent);
         }
-        println!("{}", memory::peak_bytes());
+        println!("{}", memory::peak_bytes("self"));
         return ExitCode::SUCCESS;
     }
     println!(

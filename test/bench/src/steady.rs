@@ -6,9 +6,9 @@
 use krafla_engine::{Engine, Input, Options, Outcome};
 use krafla_framework::Effect;
 use krafla_model::{Event, PodPhase, PodSpec, QueueSpec, Time};
+use krafla_test_bench::memory::peak_bytes;
 
 use crate::clock::Moment;
-use crate::memory::peak_bytes;
 use crate::{SCORED, against_plain, group, pod, scaled, shape};
 
 /// Its name.
@@ -93,6 +93,6 @@ pub(crate) fn measure(percent: u32) -> Steady {
         rate: f64::from(pods) / spent,
         p99_ms: times[times.len() * 99 / 100],
         longest_ms: times.last().copied().unwrap_or(0.0),
-        peak_bytes: peak_bytes(),
+        peak_bytes: peak_bytes("self"),
     }
 }

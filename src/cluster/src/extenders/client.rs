@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Limited};
 use krafla_framework::conf::policy::{ExtenderPolicy, ExtenderTls};
 use kube::client::Body;
 use kube::config::{
@@ -11,6 +10,7 @@ use kube::config::{
 use kube::{Client, Config};
 use tokio::time::timeout;
 
+use crate::exchange::exchange;
 use crate::perform::text_of;
 
 /// The longest answer that is read, in bytes: some 10,000 whole nodes.
@@ -44,18 +44,9 @@ impl Connection {
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(Body::from(body))
             .map_err(|error| failed(error.to_string()))?;
-        let call = async {
-            let answer = self.client.send(request).await.map_err(|error| failed(text_of(&error)))?;
-            let status = answer.status();
-            let read = Limited::new(answer.into_body(), self.longest).collect().await;
-            if !status.is_success() {
-                return Err(failed(format!("it answers {status}")));
-            }
-            let read = read.map_err(|error| failed(format!("the answer cannot be read: {error}")))?;
-            Ok(read.to_bytes().to_vec())
-        };
-        let silence = || failed(format!("no answer within {} ms (httpTimeout)", self.most.as_millis()));
-        timeout(self.most, call).await.unwrap_or_else(|_| Err(silence()))
+        let silence = || Err(format!("no answer within {} ms (httpTimeout)", self.most.as_millis()));
+        let answer = timeout(self.most, exchange(&self.client, request, self.longest)).await;
+        answer.unwrap_or_else(|_| silence()).map_err(failed)
     }
 
     /// With another limit for answers.

@@ -243,52 +243,44 @@ fn merged_status(kind: Kind, known: &Value, wish: &GroupStatus) -> Option<Value>
 /// stays so. `None` if they say it already.
 fn scheduled(known: &Value, wished: &BTreeMap<String, (String, String)>) -> Option<Value> {
     const KIND: &str = "PodGroupScheduled";
-    let mut list: Vec<Value> = known.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let at = list.iter().position(|one| one["type"] == KIND);
     let (status, reason, message) = match (wished.get("Scheduled"), wished.get("Unschedulable")) {
         (Some((_, message)), _) => ("True", "Scheduled", message),
         (None, Some((_, message))) => ("False", "Unschedulable", message),
         (None, None) => return None,
     };
-    if let Some(at) = at
-        && (list[at]["status"] == "True" || list[at]["message"] == json!(message))
-    {
+    let mut list = conditions_of(known);
+    let says_it = |one: &Value| one["type"] == KIND && (one["status"] == "True" || one["message"] == json!(message));
+    if list.iter().any(says_it) {
         return None;
     }
-    let condition =
-        json!({ "type": KIND, "status": status, "lastTransitionTime": now(), "reason": reason, "message": message });
-    match at {
-        Some(at) => list[at] = condition,
-        None => list.push(condition),
-    }
+    put(&mut list, KIND, status, reason, message);
     Some(Value::Array(list))
 }
 
 /// The list of conditions with ours in it. Those of the other types stay.
 fn conditions(known: &Value, wished: &BTreeMap<String, (String, String)>) -> Value {
-    let mut list: Vec<Value> = known.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut list = conditions_of(known);
     for (kind, (reason, message)) in wished {
-        let says = |one: &Value, key: &str, text: &str| one.get(key).and_then(Value::as_str) == Some(text);
-        let at = list.iter().position(|one| says(one, "type", kind));
-        if let Some(at) = at
-            && says(&list[at], "reason", reason)
-            && says(&list[at], "message", message)
-        {
-            continue;
-        }
-        let condition = json!({
-            "type": kind,
-            "status": "True",
-            "lastTransitionTime": now(),
-            "reason": reason,
-            "message": message,
-        });
-        match at {
-            Some(at) => list[at] = condition,
-            None => list.push(condition),
+        let says_it = |one: &Value| one["type"] == **kind && one["reason"] == **reason && one["message"] == **message;
+        if !list.iter().any(says_it) {
+            put(&mut list, kind, "True", reason, message);
         }
     }
     Value::Array(list)
+}
+
+fn conditions_of(known: &Value) -> Vec<Value> {
+    known.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+/// Puts a condition in the place of the one of its type.
+fn put(list: &mut Vec<Value>, kind: &str, status: &str, reason: &str, message: &str) {
+    let condition =
+        json!({ "type": kind, "status": status, "lastTransitionTime": now(), "reason": reason, "message": message });
+    match list.iter_mut().find(|one| one["type"] == kind) {
+        Some(one) => *one = condition,
+        None => list.push(condition),
+    }
 }
 
 const fn coscheduling_phase(phase: JobPhase) -> &'static str {

@@ -1,13 +1,12 @@
-//! One question, whose answer may be slow, huge or wrong.
+//! One question, whose answer may be slow.
 
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
 use tokio::time::timeout;
 
-use crate::perform::text_of;
+use crate::exchange::exchange;
 
 /// Longest wait for a whole answer.
 pub(super) const LONGEST: Duration = Duration::from_secs(10);
@@ -34,21 +33,7 @@ pub(super) async fn get(
         request = request.header(http::header::AUTHORIZATION, format!("Bearer {token}"));
     }
     let request = request.body(Body::empty()).map_err(|error| failed(error.to_string()))?;
-    let call = async {
-        let answer = client.send(request).await.map_err(|error| failed(text_of(&error)))?;
-        let status = answer.status();
-        if !status.is_success() {
-            return Err(failed(format!("it answers {status}")));
-        }
-        let read = Limited::new(answer.into_body(), bounds.largest).collect().await;
-        match read {
-            Ok(read) => Ok(read.to_bytes().to_vec()),
-            Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-                Err(failed(format!("the answer is larger than {} MiB", bounds.largest >> 20)))
-            }
-            Err(error) => Err(failed(format!("the answer cannot be read: {error}"))),
-        }
-    };
-    let silence = || failed(format!("no whole answer within {} ms", bounds.longest.as_millis()));
-    timeout(bounds.longest, call).await.unwrap_or_else(|_| Err(silence()))
+    let silence = || Err(format!("no whole answer within {} ms", bounds.longest.as_millis()));
+    let answer = timeout(bounds.longest, exchange(client, request, bounds.largest)).await;
+    answer.unwrap_or_else(|_| silence()).map_err(failed)
 }

@@ -1,5 +1,7 @@
-//! Selectors in configurations: the text form that `kubectl -l` takes, and LabelSelectors as mappings.
+//! Selectors in configurations: the text form that `kubectl -l` takes, LabelSelectors as mappings, and the conditions that
+//! these and node affinities are made of.
 
+use krafla_model::Name;
 use krafla_model::labels::{Requirement, Selector, Test};
 
 use super::arguments::Value;
@@ -10,7 +12,7 @@ use super::plugin_args::PluginArgs;
 pub fn from_text(text: &str) -> Result<Selector, String> {
     let mut requirements = Vec::new();
     for part in split(text)? {
-        requirements.push(requirement(part.trim())?);
+        requirements.push(part_from_text(part.trim())?);
     }
     Ok(Selector(requirements))
 }
@@ -37,7 +39,7 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
     Ok(parts)
 }
 
-fn requirement(part: &str) -> Result<Requirement, String> {
+fn part_from_text(part: &str) -> Result<Requirement, String> {
     let of = |key: &str, test: Test| {
         let key = key.trim();
         let sound = !key.is_empty() && !key.contains(|c: char| c.is_whitespace() || "!=()".contains(c));
@@ -65,6 +67,27 @@ fn requirement(part: &str) -> Result<Requirement, String> {
     of(part, Test::Exists)
 }
 
+/// Fields of a condition.
+pub const CONDITION: &[&str] = &["key", "operator", "values"];
+/// Operators of a LabelSelector.
+pub const LABEL_OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
+/// Operators of a node affinity.
+pub const NODE_OPERATORS: [&str; 6] = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"];
+
+/// Whether a text can be the key of a label: a name of at most 63 characters, with or without a domain before it.
+pub fn is_label_key(text: &str) -> bool {
+    let (domain, name) = text.split_once('/').map_or((None, text), |(domain, name)| (Some(domain), name));
+    let ends_well = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphanumeric()) && part.ends_with(|c: char| c.is_ascii_alphanumeric())
+    };
+    let named = name.len() <= 63
+        && ends_well(name)
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let is_part =
+        |part: &str| ends_well(part) && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    named && domain.is_none_or(|domain| domain.len() <= 253 && domain.split('.').all(is_part))
+}
+
 /// Reads a LabelSelector: `matchLabels` and `matchExpressions`. `None` if the field is not there.
 pub fn label_selector(args: &mut PluginArgs<'_, '_>, key: &str) -> Option<Selector> {
     let mut args = args.map(key, &["matchLabels", "matchExpressions"])?;
@@ -83,32 +106,55 @@ pub fn label_selector(args: &mut PluginArgs<'_, '_>, key: &str) -> Option<Select
         None => {}
     }
     for (path, item) in args.list("matchExpressions") {
-        let mut item = args.item(path.clone(), item, &["key", "operator", "values"]);
-        let key = item.text("key").unwrap_or_default().to_owned();
-        let operator = item.text("operator").unwrap_or_default().to_owned();
-        let values: Vec<_> = item.texts("values").into_iter().map(|(_, value)| value.into()).collect();
-        let needs_values = matches!(operator.as_str(), "In" | "NotIn");
-        if key.is_empty() {
-            item.problem("key", "it has no key; write `key: …`");
-        } else if needs_values == values.is_empty() {
-            let which = if needs_values { "needs values" } else { "takes no values" };
-            item.problem("values", format!("the operator {} {which}", shown(&operator)));
-        }
-        let test = match operator.as_str() {
-            "In" => Test::In(values),
-            "NotIn" => Test::NotIn(values),
-            "Exists" => Test::Exists,
-            "DoesNotExist" => Test::DoesNotExist,
-            other => {
-                let message =
-                    format!("there is no operator {}; operators are: In, NotIn, Exists, DoesNotExist", shown(other));
-                item.problem("operator", message);
-                continue;
-            }
-        };
-        requirements.push(Requirement { key: key.as_str().into(), test });
+        requirements.extend(requirement(&mut args.item(path, item, CONDITION), &LABEL_OPERATORS));
     }
     Some(Selector(requirements))
+}
+
+/// Reads a condition on a label: its key, and one of these operators with its values. `None` where it is wrong, which is told.
+pub fn requirement(args: &mut PluginArgs<'_, '_>, operators: &[&str]) -> Option<Requirement> {
+    let key = args.text("key").unwrap_or_default();
+    if !is_label_key(key) {
+        args.problem("key", format!("`{key}` cannot be the key of a label; write for example `disk`"));
+    }
+    test(args, operators).map(|test| Requirement { key: key.into(), test })
+}
+
+/// Reads one of these operators with its values. `None` where it is wrong, which is told.
+pub fn test(args: &mut PluginArgs<'_, '_>, operators: &[&str]) -> Option<Test> {
+    let values: Vec<Name> = args.texts("values").into_iter().map(|(_, value)| Name::from(value)).collect();
+    let written = args.text("operator").unwrap_or_default();
+    let (none, one) = (values.is_empty(), values.len() == 1);
+    let test = match written {
+        _ if !operators.contains(&written) => {
+            let words: Vec<_> = operators.iter().map(|word| (*word, ())).collect();
+            match args.get("operator") {
+                None | Some(Value::Text(_)) if written.is_empty() => {
+                    args.problem("operator", format!("it is missing; operators are {}", operators.join(", ")));
+                }
+                _ => args.one_of("operator", &words, ()),
+            }
+            return None;
+        }
+        "In" if !none => Test::In(values),
+        "NotIn" if !none => Test::NotIn(values),
+        "Exists" if none => Test::Exists,
+        "DoesNotExist" if none => Test::DoesNotExist,
+        "In" | "NotIn" => return refused(args, format!("{written} needs at least one value; write `values: [\"…\"]`")),
+        "Exists" | "DoesNotExist" => return refused(args, format!("{written} takes no values; take them out")),
+        // Gt and Lt.
+        _ => match values.first().filter(|_| one).and_then(|value| value.parse().ok()) {
+            Some(bound) if written == "Gt" => Test::Gt(bound),
+            Some(bound) => Test::Lt(bound),
+            None => return refused(args, format!("{written} takes one whole number; write `values: [\"1\"]`")),
+        },
+    };
+    Some(test)
+}
+
+fn refused(args: &mut PluginArgs<'_, '_>, message: String) -> Option<Test> {
+    args.problem("values", message);
+    None
 }
 
 #[cfg(test)]

@@ -139,9 +139,9 @@ pub fn run(
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from).min(runs.len()) {
             scope.spawn(|| {
                 let registry = registry();
-                while let Some(&(list, policy, seed)) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let at = (list * POLICIES.len() + policy) * seeds.clone().count()
-                        + usize::try_from(seed - seeds.start()).unwrap_or(0);
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&(list, policy, seed)) = runs.get(at) else { break };
                     let outcome = play(&workloads[list], &POLICIES[policy], seed, &registry);
                     *outcomes[at].lock().unwrap_or_else(PoisonError::into_inner) = outcome;
                     tell(done.fetch_add(1, Ordering::Relaxed) + 1, runs.len());
@@ -229,15 +229,12 @@ fn compiled(policy: &PolicyShape, seed: u64, registry: &Registry) -> Policy {
            plugins:\n    \
              multiPoint:\n      \
                disabled: [{{name: \"*\"}}]\n      \
-               enabled: [{{name: PrioritySort}}, {{name: DefaultBinder}}]\n    \
+               enabled: [{{name: PrioritySort}}, {{name: DefaultBinder}}, {{name: {plugin}, weight: 1000}}]\n    \
              preFilter: {{enabled: [{{name: NodeAffinity}}]}}\n    \
-             filter: {{enabled: [{{name: NodeAffinity}}, {{name: NodeResourcesFit}}]}}\n    \
-             preScore: {{enabled: [{pre_score}]}}\n    \
-             score: {{enabled: [{{name: {plugin}, weight: 1000}}]}}\n  \
+             filter: {{enabled: [{{name: NodeAffinity}}, {{name: NodeResourcesFit}}]}}\n  \
            pluginConfig: [{{name: {plugin}, args: {args}}}]\n",
         plugin = policy.plugin,
         args = (policy.args)(seed),
-        pre_score = if policy.plugin == "RandomNode" { "{name: RandomNode}" } else { "" },
     );
     let compiled = compile(&text, policy.name, &registry.catalogue());
     let policy = compiled.policy;

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use krafla_sandbox::Assets;
+use krafla_test_bench::memory::peak_bytes;
 
-use crate::server::{Server, cpu_of, peak_memory_of};
+use crate::server::{Server, cpu_of};
 
 /// Calls a second that each client may make, as in scheduler_perf.
 const QPS: u32 = 5_000;
@@ -117,7 +118,7 @@ impl Running {
 
     /// The most memory that it has held, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
-        peak_memory_of(self.child.id())
+        peak_bytes(&self.child.id().to_string())
     }
 
     /// `Err` with the end of its log if it has ended.

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::Api;
 use kube::api::PostParams;
@@ -118,20 +119,20 @@ pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<
 #[allow(clippy::cast_precision_loss, reason = "figures for people")]
 pub(crate) async fn time(row: &Row, contender: &Contender, krafla: &Path) -> anyhow::Result<Result> {
     let server = Server::start().await?;
-    server.create_all::<k8s_openapi::api::core::v1::Node>(false, row.nodes, |i| row.node(i)).await?;
+    server.create_all::<Node>(false, row.nodes, |i| row.node(i)).await?;
     let classes: Api<PriorityClass> = Api::all(server.client.clone());
     let high = json!({ "metadata": { "name": "high" }, "value": 1_000 });
     classes.create(&PostParams::default(), &serde_json::from_value(high)?).await?;
     let counter = Counter::start(server.client.clone());
     let mut scheduler = contender.start(krafla, &server, row.has_gangs())?;
-    server.create_all::<k8s_openapi::api::core::v1::Pod>(true, row.init, |i| row.init_pod(i)).await?;
+    server.create_all::<Pod>(true, row.init, |i| row.init_pod(i)).await?;
     if row.init_is_scheduled() {
         let init = counter.until("init-", row.init, PATIENCE).await;
         scheduler.still_runs()?;
         init.context("pods that are there before")?;
     }
     let mut begun = (Instant::now(), scheduler.cpu());
-    server.create_all::<k8s_openapi::api::core::v1::Pod>(true, row.measured, |i| row.measured_pod(i)).await?;
+    server.create_all::<Pod>(true, row.measured, |i| row.measured_pod(i)).await?;
     if row.has_gangs() {
         // All pods are there before the first may start: what is timed is the scheduler, not who makes them.
         begun = (Instant::now(), scheduler.cpu());

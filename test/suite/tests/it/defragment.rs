@@ -1,7 +1,7 @@
 //! Gangs of whole nodes on a GPU cluster that is nearly full: how many fit once pods have been moved for them, against as many
 //! moves of pods chosen at random. On the public trace openb, where `KRAFLA_DATA` has it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use krafla_engine::CycleReport;
 use krafla_simulator::play::plan;
@@ -13,6 +13,8 @@ use krafla_test_suite::registry;
 
 use krafla_framework::Decision;
 use krafla_model::Time;
+
+use crate::traces::data;
 
 const MINUTE: i64 = 60_000;
 const GANGS: usize = 10;
@@ -107,14 +109,8 @@ fn world(workload: &Workload) -> World {
 }
 
 #[test]
-#[ignore = "seconds; it needs KRAFLA_DATA"]
 fn defragment_makes_room_for_more_gangs_than_chance_does() {
-    let folder = std::env::var_os("KRAFLA_DATA").map(PathBuf::from);
-    let Some(path) = folder.map(|folder| folder.join("openb/openb_pod_list_default.csv")).filter(|path| path.exists())
-    else {
-        eprintln!("NOT TESTED: openb is not there; set KRAFLA_DATA to the folder of traces");
-        return;
-    };
+    let Some(path) = data("openb/openb_pod_list_default.csv") else { return };
     let workload = workload(&path);
     let at = |i: usize| 10 * MINUTE * i64::try_from(i + 1).expect("few");
 

@@ -10,7 +10,8 @@ use krafla_test_suite::registry;
 
 const FIFO: &str = include_str!("../../../../conf/presets/fifo.conf");
 
-fn data(path: &str) -> Option<PathBuf> {
+/// A file of the traces; `None`, with a word to the reader, if it is not there.
+pub(crate) fn data(path: &str) -> Option<PathBuf> {
     let file =
         std::env::var_os("KRAFLA_DATA").map(|folder| PathBuf::from(folder).join(path)).filter(|file| file.exists());
     if file.is_none() {

@@ -248,7 +248,7 @@ impl Searcher {
         node: NodeId,
         limits: SearchLimits,
     ) -> Result<Room, Verdict> {
-        let room = self.verdict_of_plugins(profile, cluster, task, node, limits)?;
+        let room = self.verdict_of_plugins(Query { profile, cluster, task, limits }, node)?;
         let mut said = None;
         if let Some(extenders) = &profile.extenders {
             let asked = extenders.filter(cluster, task, &mut vec![node], |_, objection| said = Some(objection));
@@ -258,14 +258,8 @@ impl Searcher {
     }
 
     /// As [`Self::verdict`], without extenders.
-    fn verdict_of_plugins(
-        &mut self,
-        profile: &Profile,
-        cluster: &ClusterState,
-        task: TaskId,
-        node: NodeId,
-        limits: SearchLimits,
-    ) -> Result<Room, Verdict> {
+    fn verdict_of_plugins(&mut self, query: Query<'_>, node: NodeId) -> Result<Room, Verdict> {
+        let Query { profile, cluster, task, limits } = query;
         let narrowed = self.pre_filter(profile, cluster, task).map_err(|rejection| rejection.verdict)?;
         if narrowed.is_some_and(|only| only.binary_search(&node).is_err()) {
             return Err(self.left_out(profile));
@@ -285,7 +279,7 @@ impl Searcher {
         limits: SearchLimits,
     ) -> bool {
         self.state.set_preemption(true);
-        let fits = self.verdict_of_plugins(profile, cluster, task, node, limits).is_ok();
+        let fits = self.verdict_of_plugins(Query { profile, cluster, task, limits }, node).is_ok();
         self.state.set_preemption(false);
         fits
     }

@@ -1,0 +1,4 @@
+//! What benchmarks in memory and on a real API server have in common.
+
+pub mod budget;
+pub mod memory;
