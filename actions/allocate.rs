@@ -15,7 +15,7 @@ use crate::enqueue::{ClosedQueues, explain_missing_queue};
 use crate::placement::{
     Attempt, can_still_start, cluster_is_too_full_for, explain_promises, needed_first, place_one, placed,
 };
-use crate::promises::{give_up_what_may_not_be_had, is_promised, with_promises};
+use crate::promises::{give_up_what_may_not_be_had, is_expected, is_nominated, with_promises};
 
 /// Name and arguments.
 pub const INFO: ActionInfo =
@@ -49,10 +49,15 @@ impl Action for Allocate {
         give_up_what_may_not_be_had(session);
         let mut work = collect(session);
         for (queue, job) in with_promises(session) {
-            // What was promised was not too much for the queue when it was.
+            let ready = ready_to_place(session, job);
+            let tasks = promised_first(session.cluster(), ready);
+            work.tasks.insert(job, tasks);
+            // What was promised was not too much for the queue when it was. More than that is taken in line.
             while work.jobs.get_mut(&queue).is_some_and(|jobs| jobs.remove(&job)) {
                 take_turn(session, &mut work, queue, job);
-                if !is_promised(session.cluster(), job) {
+                let cluster = session.cluster();
+                let next = work.tasks.get(&job).and_then(VecDeque::front);
+                if !is_expected(cluster, job) && !next.is_some_and(|next| is_nominated(cluster, *next)) {
                     break;
                 }
             }
@@ -139,6 +144,14 @@ fn ready_to_place(session: &mut Session<'_>, job: JobId) -> VecDeque<TaskId> {
         .collect();
     ranked.sort_unstable();
     needed_first(cluster, job, ranked.into_iter().map(|(.., id)| id))
+}
+
+/// The tasks for which nodes have been nominated before the others: the promise was made to them.
+fn promised_first(cluster: &ClusterState, tasks: VecDeque<TaskId>) -> VecDeque<TaskId> {
+    let (mut promised, rest): (VecDeque<TaskId>, VecDeque<TaskId>) =
+        tasks.into_iter().partition(|task| is_nominated(cluster, *task));
+    promised.extend(rest);
+    promised
 }
 
 /// Puts a queue back in line. Queues that share an ancestor with it move too: what it took counts for both.

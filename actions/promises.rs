@@ -9,9 +9,10 @@ use krafla_framework::rank::{JobRank, QueueRank};
 use krafla_framework::{Room, Session};
 use krafla_model::{ClusterState, JobId, QueueId, Reservation, TaskId, TaskStatus};
 
-/// Whether a node has been nominated for a task of a job, or room is kept for one.
-pub(crate) fn is_promised(cluster: &ClusterState, job: JobId) -> bool {
-    cluster.nominees().any(|task| cluster.task(task).job == Some(job)) || is_expected(cluster, job)
+/// Whether a task waits for a node that has been nominated for it.
+pub(crate) fn is_nominated(cluster: &ClusterState, task: TaskId) -> bool {
+    let task = cluster.task(task);
+    task.nominated.is_some() && task.status() == TaskStatus::Pending
 }
 
 /// Whether room is kept for a task of a job that has come.

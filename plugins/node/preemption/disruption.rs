@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use krafla_model::{ClusterState, Name, TaskId, Time};
+use krafla_model::{ClusterState, Name, NodeId, TaskId, Time};
 
 /// Kubernetes adds this to each priority, so that a sum grows with each pod.
 const OFFSET: i64 = 1 << 31;
@@ -35,6 +35,35 @@ impl Disruption {
             sum: victims.iter().map(|task| priority(task) + OFFSET).sum(),
             victims: victims.len(),
             earliest_start: Reverse(at_the_top.map(|task| started(cluster, *task)).min().unwrap_or(Time::NEVER)),
+        }
+    }
+
+    /// What making room for `task` on a node takes at the very least, whoever of `candidates` goes. Cost: the candidates,
+    /// for each resource that is lacking.
+    pub(super) fn at_least(cluster: &ClusterState, task: TaskId, node: NodeId, candidates: &[TaskId]) -> Self {
+        let free = cluster.node(node).future_idle();
+        let mut victims = 0;
+        for (resource, asked) in cluster.asked_of_nodes(cluster.shape_of(task)).iter() {
+            let lacking = asked - free.get(resource);
+            let held = |candidate: &TaskId| cluster.shape_of(*candidate).request.get(resource);
+            let most = candidates.iter().map(held).max().unwrap_or(0);
+            if lacking > 0 && most > 0 {
+                victims = victims.max(usize::try_from((lacking - 1) / most + 1).unwrap_or(usize::MAX));
+            }
+        }
+        if victims == 0 {
+            // Nothing is lacking: perhaps nobody need go.
+            return Self::of(cluster, 0, &[]);
+        }
+        let lowest = candidates.iter().map(|candidate| cluster.task(*candidate).priority).min().unwrap_or(i32::MAX);
+        let at_the_bottom = candidates.iter().filter(|candidate| cluster.task(**candidate).priority == lowest);
+        let latest = at_the_bottom.map(|candidate| started(cluster, *candidate)).max();
+        Self {
+            violations: 0,
+            highest: i64::from(lowest),
+            sum: (i64::from(lowest) + OFFSET).saturating_mul(i64::try_from(victims).unwrap_or(i64::MAX)),
+            victims,
+            earliest_start: Reverse(latest.unwrap_or(Time::NEVER)),
         }
     }
 

@@ -32,10 +32,14 @@ pub(super) fn preempt(attempt: &mut FailedAttempt<'_>, rule: &dyn VictimRule) ->
     let mut candidates: Vec<(Disruption, NodeId, Vec<TaskId>)> = Vec::new();
     let mut without_victims = 0;
     for &node in attempt.unschedulable {
-        match victims_on(attempt, node, rule) {
+        // Among equals the first is chosen: only one that is better changes anything. Extenders may refuse the best.
+        let best = candidates.last().map(|(disruption, ..)| disruption).filter(|_| !asks_extenders);
+        match victims_on(attempt, node, rule, best) {
             Ok((disruption, victims)) => {
                 let nobody = victims.is_empty();
-                candidates.push((disruption, node, victims));
+                if asks_extenders || best.is_none_or(|best| disruption < *best) {
+                    candidates.push((disruption, node, victims));
+                }
                 if nobody && !asks_extenders {
                     break;
                 }
@@ -107,19 +111,25 @@ fn agreed(
     Ok(order.into_iter().filter_map(again).collect())
 }
 
-/// Nobody on a node could go, or it would not help.
+/// Nobody on a node could go, or it would not help, or not be better than what there is.
 struct NoVictims;
 
-/// Who has to go on a node, the more important first, and how bad that is. Nothing of the trial stays.
+/// Who has to go on a node, the more important first, and how bad that is. Not looked for where it cannot be better than
+/// `best`. Nothing of the trial stays.
 fn victims_on(
     attempt: &mut FailedAttempt<'_>,
     node: NodeId,
     rule: &dyn VictimRule,
+    best: Option<&Disruption>,
 ) -> Result<(Disruption, Vec<TaskId>), NoVictims> {
     let (cluster, task) = (attempt.cluster(), attempt.task);
     let may_go = |other: &TaskId| cluster.task(*other).status().is_allocated() && rule.may_go(cluster, task, *other);
     let mut candidates: Vec<TaskId> = cluster.node(node).books().tasks.iter().copied().filter(may_go).collect();
     if candidates.is_empty() || !could_fit(cluster, task, node, &candidates) {
+        return Err(NoVictims);
+    }
+    let least = Disruption::at_least(cluster, task, node, &candidates);
+    if best.is_some_and(|best| least >= *best) {
         return Err(NoVictims);
     }
     candidates.sort_by_key(|task| importance(cluster, *task));
@@ -129,7 +139,9 @@ fn victims_on(
     let (violations, mut victims) = chosen?;
     let cluster = attempt.cluster();
     victims.sort_by_key(|task| importance(cluster, *task));
-    Ok((Disruption::of(cluster, violations, &victims), victims))
+    let disruption = Disruption::of(cluster, violations, &victims);
+    debug_assert!(least <= disruption, "{least:?} {disruption:?}");
+    Ok((disruption, victims))
 }
 
 /// Whether there would be room if all candidates went; if not, none of them need be tried.

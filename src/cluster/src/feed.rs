@@ -370,7 +370,6 @@ fn storage_gone(kind: StorageKind, identity: &Identity) -> Event {
 fn sample(pod: &Pod) -> Pod {
     let mut sample = pod.clone();
     sample.status = None;
-    sample.metadata.managed_fields = None;
     sample
 }
 

@@ -26,6 +26,7 @@ mod perform;
 mod queues;
 pub mod run;
 mod scheduler;
+mod thin_pod;
 mod usage;
 mod watch;
 

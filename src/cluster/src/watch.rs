@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{
-    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, ResourceQuota, Service,
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, ReplicationController, ResourceQuota, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
@@ -23,6 +23,7 @@ use tokio::sync::mpsc::Sender;
 use tracing::{info, warn};
 
 use crate::pauses::Pauses;
+use crate::thin_pod::ThinPod;
 
 const STORAGE: &str = "storage.k8s.io";
 const DEVICES: &str = "resource.k8s.io";
@@ -241,7 +242,9 @@ pub(crate) enum Seen {
 pub(crate) async fn watch(client: Client, kind: Kind, out: Sender<Change>) {
     let of = |kind: Kind| kind.resource();
     match kind {
-        Kind::Pod => follow(Api::<Pod>::all(client), kind, out, thin_pod).await,
+        Kind::Pod => {
+            follow(Api::<ThinPod>::all(client), kind, out, |ThinPod(pod)| Object::Pod(Box::new(pod)).into()).await;
+        }
         Kind::Node => follow(Api::<Node>::all(client), kind, out, |node| Object::Node(Box::new(node)).into()).await,
         Kind::PriorityClass => {
             follow(Api::<PriorityClass>::all(client), kind, out, |one| Object::PriorityClass(Box::new(one)).into())
@@ -342,12 +345,6 @@ impl From<Object> for Seen {
 fn selecting(kind: &'static str, metadata: ObjectMeta, selector: Option<LabelSelector>) -> Seen {
     let metadata = ObjectMeta { name: metadata.name, namespace: metadata.namespace, ..ObjectMeta::default() };
     Object::Selecting(Box::new(Selecting { kind, metadata, selector })).into()
-}
-
-/// What scheduling needs of a pod; the rest is dropped before anything keeps it.
-fn thin_pod(mut pod: Pod) -> Seen {
-    pod.metadata.managed_fields = None;
-    Object::Pod(Box::new(pod)).into()
 }
 
 async fn follow<K>(api: Api<K>, kind: Kind, out: Sender<Change>, wrap: fn(K) -> Seen)

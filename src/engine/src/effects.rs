@@ -9,6 +9,7 @@ use krafla_framework::session_plugin::JobCondition;
 use krafla_framework::{PluginSet, Reasons};
 use krafla_model::ids::IdVec;
 use krafla_model::{Amounts, ClusterState, JobId, JobPhase, Name, NodeId, QueueId, Resources, TaskId, TaskStatus};
+use tracing::{Level, debug};
 
 /// What has been written of each object, so that the same is not written again.
 #[derive(Default)]
@@ -215,6 +216,25 @@ pub(crate) fn carry_out(
     if events {
         let groups = by_beneficiary(decisions);
         effects.extend(groups.into_iter().filter_map(|(certificate, victims)| evicts(cluster, certificate, &victims)));
+    }
+}
+
+/// Tells the log who gets which node, and who has to go for whom.
+pub(crate) fn log(effects: &[Effect]) {
+    if !tracing::enabled!(Level::DEBUG) {
+        return;
+    }
+    for effect in effects {
+        match effect {
+            Effect::Bind { pod, node, .. } => debug!(%pod, %node, "binds"),
+            Effect::Evict { pod, certificate, .. } => {
+                let EvictionCertificate { action, beneficiary, node, .. } = certificate;
+                debug!(%pod, action, beneficiary, %node, "evicts");
+            }
+            Effect::Nominate { pod, node: Some(node) } => debug!(%pod, %node, "nominates"),
+            Effect::Nominate { pod, node: None } => debug!(%pod, "takes a nomination back"),
+            _ => {}
+        }
     }
 }
 

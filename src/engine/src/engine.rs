@@ -461,6 +461,7 @@ impl Engine {
         effects::waiting_alone(&self.cluster, &self.reasons, to_tell, self.options.events, &mut step.effects);
         self.stirred |= outcome.unfinished;
         self.restless = !outcome.decisions.is_empty();
+        effects::log(&step.effects);
         debug!(decisions = outcome.decisions.len(), "cycle done");
         CycleReport {
             number: self.cycles,

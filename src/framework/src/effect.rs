@@ -1,5 +1,6 @@
 //! What a session decided, for a shell to carry out.
 
+use std::fmt;
 use std::sync::Arc;
 
 use krafla_model::storage::ClaimChoice;
@@ -24,6 +25,13 @@ impl PodRef {
     pub fn of(cluster: &ClusterState, task: TaskId) -> Self {
         let pod = cluster.task(task);
         Self { uid: pod.uid.clone(), namespace: cluster.namespace_of(task).clone(), name: pod.name.clone() }
+    }
+}
+
+impl fmt::Display for PodRef {
+    /// `namespace/name`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
     }
 }
 

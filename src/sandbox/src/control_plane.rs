@@ -126,6 +126,11 @@ impl ControlPlane {
         Ok(Client::try_from(self.config_for(user))?)
     }
 
+    /// Process ids of the API server and of etcd, as far as they run.
+    pub fn server_processes(&self) -> Vec<u32> {
+        [&self.api_server, &self.etcd].into_iter().flatten().map(Part::id).collect()
+    }
+
     /// Kills the API server, as a crash would: connections break, and what was acknowledged is kept.
     pub fn kill_api_server(&mut self) {
         self.api_server = None;

@@ -1,6 +1,7 @@
 //! An API server with objects on it, and the scheduler beside it.
 
-use std::fmt::Debug;
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,12 +14,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use krafla_cluster::Access;
 use krafla_sandbox::{Assets, ControlPlane, Options, node};
 use krafla_test_bench::memory::peak_bytes;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams, Request};
+use kube::api::{ApiResource, DynamicObject, GetParams, GroupVersionKind, PostParams, Request};
 use kube::{Api, Client, Resource};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
 
 /// Objects created at once.
 const AT_ONCE: usize = 64;
@@ -59,6 +59,29 @@ impl Server {
         Ok(())
     }
 
+    /// Processor time that the API server and etcd have used.
+    pub(crate) fn cpu(&self) -> Duration {
+        self.control_plane.server_processes().iter().map(|id| cpu_of(&id.to_string())).sum()
+    }
+
+    /// Calls that the API server has answered, by verb and resource, without watches.
+    pub(crate) async fn calls(&self) -> anyhow::Result<BTreeMap<String, u64>> {
+        let page = self.client.request_text(Request::new("/metrics").get("", &GetParams::default())?).await?;
+        let mut calls = BTreeMap::new();
+        for line in page.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
+            let label = |name: &str| {
+                let value = line.split_once(&format!(",{name}=\"")).and_then(|(_, rest)| rest.split('"').next());
+                value.unwrap_or_default()
+            };
+            let n: f64 = line.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0.0);
+            if label("verb") != "WATCH" {
+                let what = format!("{} {} {}", label("verb"), label("resource"), label("subresource"));
+                *calls.entry(what.trim_end().to_owned()).or_default() += n as u64;
+            }
+        }
+        Ok(calls)
+    }
+
     fn pod_groups(&self) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk("scheduling.volcano.sh", "v1beta1", "PodGroup");
         Api::default_namespaced_with(self.client.clone(), &ApiResource::from_gvk(&kind))
@@ -66,7 +89,7 @@ impl Server {
 
     pub(crate) async fn make_nodes(&self, n: usize) -> anyhow::Result<()> {
         let node = |i| serde_json::to_value(node(format!("node-{i}"), "32", "128Gi").build()).unwrap_or_default();
-        self.create_all::<Node>(false, n, node).await
+        self.create_all::<Node>(n, node).await
     }
 
     pub(crate) async fn make_groups(&self, n: usize, size: usize) -> anyhow::Result<()> {
@@ -86,25 +109,30 @@ impl Server {
     }
 
     /// Makes `n` objects from their manifests, as fast as the server takes them.
-    pub(crate) async fn create_all<K>(
-        &self,
-        namespaced: bool,
-        n: usize,
-        manifest: impl Fn(usize) -> Value,
-    ) -> anyhow::Result<()>
+    pub(crate) async fn create_all<K>(&self, n: usize, manifest: impl Fn(usize) -> Value) -> anyhow::Result<()>
     where
-        K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+        K: Resource<DynamicType = ()>,
     {
-        let url = K::url_path(&(), namespaced.then_some("default"));
         let calls = stream::iter(0..n).map(|i| {
-            let (client, request) = (self.client.clone(), Request::new(url.clone()));
-            let body = serde_json::to_vec(&manifest(i));
-            async move {
-                let request = request.create(&PostParams::default(), body?)?;
-                client.request::<K>(request).await.with_context(|| K::plural(&()).into_owned()).map(drop)
-            }
+            let manifest = manifest(i);
+            async move { self.post(&K::url_path(&(), manifest["metadata"]["namespace"].as_str()), &manifest).await }
         });
         calls.buffer_unordered(AT_ONCE).try_for_each(async |()| Ok(())).await
+    }
+
+    /// Makes an object of any kind from its manifest.
+    pub(crate) async fn create(&self, manifest: &Value) -> anyhow::Result<()> {
+        let text = |key: &str| manifest[key].as_str().unwrap_or_default();
+        let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("kind")));
+        self.post(&DynamicObject::url_path(&resource, manifest["metadata"]["namespace"].as_str()), manifest).await
+    }
+
+    /// Sends it, and looks at nothing of what comes back: who makes pods is not to take the time of who places them.
+    async fn post(&self, url: &str, manifest: &Value) -> anyhow::Result<()> {
+        let request = Request::new(url).create(&PostParams::default(), serde_json::to_vec(manifest)?)?;
+        self.client.request_text(request).await.with_context(|| format!("{url}: {}", manifest["metadata"]["name"]))?;
+        Ok(())
     }
 
     /// Makes `n` pods in gangs of `size`; `node` says where one is already.
@@ -114,7 +142,7 @@ impl Server {
         size: usize,
         node: impl Fn(usize) -> Option<String>,
     ) -> anyhow::Result<()> {
-        self.create_all::<Pod>(true, n, |i| pod(i, size, node(i))).await
+        self.create_all::<Pod>(n, |i| pod(i, size, node(i))).await
     }
 }
 
@@ -127,6 +155,7 @@ fn pod(i: usize, size: usize, node: Option<String>) -> Value {
     json!({
         "metadata": {
             "name": pod_name(i),
+            "namespace": "default",
             "labels": { "app": "train", "job": format!("gang-{}", i / size) },
             "annotations": { "scheduling.k8s.io/group-name": format!("gang-{}", i / size) },
         },
@@ -150,6 +179,7 @@ pub(crate) struct Scheduler {
     child: Child,
     port: u16,
     pub(crate) begun: Instant,
+    said: mpsc::UnboundedReceiver<(String, Instant)>,
 }
 
 impl Scheduler {
@@ -157,7 +187,7 @@ impl Scheduler {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let sockets = server.control_plane.folder().join("sockets");
         let begun = Instant::now();
-        let child = Command::new(program)
+        let mut child = Command::new(program)
             .arg("schedule")
             .arg("--kubeconfig")
             .arg(server.control_plane.kubeconfig())
@@ -165,13 +195,37 @@ impl Scheduler {
             .arg(format!("--binds-at-once={binds_at_once}"))
             .arg(format!("--listen-address=127.0.0.1:{port}"))
             .env("DEBUG_SOCKET_DIR", sockets)
-            .env("KRAFLA_LOG", "warn")
+            .env("KRAFLA_LOG", "warn,krafla_cluster::feed=info")
             .stdout(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .with_context(|| {
                 format!("{}: cannot be run; build it, or name another with --krafla", program.display())
             })?;
-        Ok(Self { child, port, begun })
+        let stderr = child.stderr.take().context("its standard error")?;
+        let (lines, said) = mpsc::unbounded_channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                // Nobody may listen any more; what it says is then read all the same.
+                let _ = lines.send((line, Instant::now()));
+            }
+        });
+        Ok(Self { child, port, begun, said })
+    }
+
+    /// When it says `words`. `Err` if it does not within `limit`.
+    pub(crate) async fn until_it_says(&mut self, words: &str, limit: Duration) -> anyhow::Result<Instant> {
+        let said = async {
+            while let Some((line, at)) = self.said.recv().await {
+                if line.contains(words) {
+                    return Some(at);
+                }
+                eprintln!("{line}");
+            }
+            None
+        };
+        let said = tokio::time::timeout(limit, said).await.with_context(|| format!("no `{words}` in its log"))?;
+        said.with_context(|| format!("it ended without `{words}`"))
     }
 
     /// Pods that it has bound.

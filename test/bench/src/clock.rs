@@ -1,29 +1,23 @@
 //! Time that this thread has run. Others use the machine too, and what they take is not ours.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// A moment.
 #[derive(Clone, Copy)]
-pub(crate) struct Moment {
-    ran: Option<Duration>,
-    at: Instant,
-}
+pub(crate) struct Moment(Timespec);
 
 impl Moment {
     pub(crate) fn now() -> Self {
-        Self { ran: time_run(), at: Instant::now() }
+        Self(clock_gettime(ClockId::ThreadCPUTime))
     }
 
-    /// Seconds that this thread has run since then; seconds on the wall where the system does not say.
+    /// Seconds that this thread has run since then.
     pub(crate) fn elapsed(self) -> f64 {
-        let ran = time_run().zip(self.ran).map(|(now, then)| now.saturating_sub(then));
-        ran.unwrap_or_else(|| self.at.elapsed()).as_secs_f64()
+        let now = Self::now().0;
+        Duration::try_from(now - self.0).unwrap_or_default().as_secs_f64()
     }
-}
-
-fn time_run() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
 }
 
 /// The least of some runs, at least one: nothing makes a run faster than it is.

@@ -12,6 +12,7 @@ mod clock;
 mod growth;
 mod one_by_one;
 mod reclaim;
+mod shapes;
 mod steady;
 
 use std::path::PathBuf;
@@ -174,6 +175,11 @@ fn main() -> ExitCode {
     }
     if "one-by-one".contains(&arguments.only) {
         one_by_one::run(percent);
+    }
+    if shapes::NAME == arguments.only || arguments.only.is_empty() {
+        shapes::run(shapes::NAME, percent, arguments.runs);
+    } else {
+        shapes::run(&arguments.only, percent, arguments.runs);
     }
     if steady::NAME.contains(&arguments.only) {
         steady::run(percent);

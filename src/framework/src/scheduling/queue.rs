@@ -4,17 +4,20 @@
 //! comes that can help one of the plugins that refused it, by their hints. Then it backs off, longer each time. Times
 //! are Kubernetes': 1 s doubled up to 10 s, in windows of a second; 5 minutes of rest at most.
 
+mod parked;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use krafla_model::cluster_event::{About, ClusterEvent};
+use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
 use krafla_model::{ClusterState, JobId, Name, TaskId, TaskStatus, Time};
 
 use crate::plugin_set::PluginSet;
 use crate::rank::{Rank, RankedQueue};
-use crate::scheduling::plugin::QueuedAt;
+use crate::scheduling::plugin::{NodePlugin, QueuedAt};
 use crate::scheduling::point::ExtensionPoint;
 use crate::scheduling::verdict::Why;
+use parked::{KeptBy, Parked};
 
 /// Times of the queue, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +103,30 @@ pub enum Refused {
     Error,
 }
 
+/// Who keeps a pod that these plugins refused.
+fn kept_by(cluster: &ClusterState, task: TaskId, plugins: BTreeSet<String>) -> KeptBy {
+    let scheduler = cluster.get_task(task).map(|_| cluster.shape_of(task).spec.scheduler_name.clone());
+    KeptBy { scheduler: scheduler.unwrap_or_default(), plugins }
+}
+
+/// Whether `ask` holds for one of the plugins that keep a task; if none does, everything may help.
+fn kept_by_any(
+    plugins: &PluginSet,
+    cluster: &ClusterState,
+    task: TaskId,
+    by: &BTreeSet<String>,
+    ask: impl Fn(&dyn NodePlugin) -> bool,
+) -> bool {
+    by.is_empty() || plugins.profile_for(cluster, task).any_plugin(by, ask)
+}
+
+/// Whether a plugin wants to hear of such events at all.
+fn listens_to(plugin: &dyn NodePlugin, event: &ClusterEvent) -> bool {
+    let of_its =
+        |(resource, action): &(EventResource, ActionType)| *resource == event.resource && action.has_any(event.action);
+    plugin.events().is_none_or(|events| events.iter().any(of_its))
+}
+
 type Place = (Rank, QueuedAt, Name, TaskId);
 
 /// The queue.
@@ -110,8 +137,10 @@ pub struct SchedulingQueue {
     by_uid: BTreeMap<Name, TaskId>,
     active: RankedQueue<TaskId, Place>,
     backoff: BTreeSet<(Time, Place)>,
-    resting: BTreeSet<(Time, TaskId)>,
-    gated: BTreeSet<TaskId>,
+    /// Of those that back off.
+    places: BTreeMap<TaskId, Place>,
+    resting: Parked,
+    gated: Parked,
     in_flight: BTreeSet<TaskId>,
     /// Pods that PreEnqueue has kept out since the last [`Self::take_kept_out`].
     kept_out: Vec<TaskId>,
@@ -128,8 +157,9 @@ impl SchedulingQueue {
             by_uid: BTreeMap::new(),
             active: RankedQueue::default(),
             backoff: BTreeSet::new(),
-            resting: BTreeSet::new(),
-            gated: BTreeSet::new(),
+            places: BTreeMap::new(),
+            resting: Parked::default(),
+            gated: Parked::default(),
             in_flight: BTreeSet::new(),
             kept_out: Vec::new(),
             primed: false,
@@ -143,19 +173,18 @@ impl SchedulingQueue {
 
     /// How many pods are ready, back off, rest, and are kept out.
     pub fn sizes(&self) -> [usize; 4] {
-        let active = self.pods.values().filter(|pod| pod.part == Part::Active).count();
-        [active, self.backoff.len(), self.resting.len(), self.gated.len()]
+        [self.active.len(), self.backoff.len(), self.resting.len(), self.gated.len()]
     }
 
     /// When it wants to be looked at even if nothing happens; [`Time::NEVER`] if it need not.
     pub fn wakes_at(&self) -> Time {
         let backoff = self.backoff.first().map_or(Time::NEVER, |(until, _)| *until);
-        let rest = self.resting.first().map_or(Time::NEVER, |(since, _)| *since + self.times.max_rest_ms);
+        let rest = self.resting.first().map_or(Time::NEVER, |(since, _)| since + self.times.max_rest_ms);
         backoff.min(rest)
     }
 
     /// Takes in what has happened: new pods, pods that are gone, and for those that wait what may help them.
-    /// Cost: events times the pods that rest.
+    /// Cost: events, times the sets of plugins that keep pods, and the pods of those sets that an event may help.
     pub fn update(&mut self, plugins: &PluginSet, cluster: &ClusterState, events: &[ClusterEvent]) {
         if !std::mem::replace(&mut self.primed, true) {
             let all: Vec<TaskId> = cluster.tasks().map(|(id, _)| id).collect();
@@ -214,7 +243,7 @@ impl SchedulingQueue {
         self.take_out(task);
         let profile = plugins.profile_for(cluster, task);
         if let Err((by, why)) = profile.run_pre_enqueue_plugins(cluster, task) {
-            self.gated.insert(task);
+            self.gated.insert(task, Time(0), kept_by(cluster, task, BTreeSet::from([by.to_owned()])));
             self.kept_out.push(task);
             self.set_part(task, Part::Gated { by, why });
             return;
@@ -305,8 +334,8 @@ impl SchedulingQueue {
             }
             Refused::By(plugins) => {
                 (pod.errors, pod.refusals) = (0, pod.refusals + 1);
-                pod.rejectors = plugins;
-                self.resting.insert((now, task));
+                pod.rejectors.clone_from(&plugins);
+                self.resting.insert(task, now, kept_by(cluster, task, plugins));
                 self.set_part(task, Part::Unschedulable { since: now });
             }
         }
@@ -330,50 +359,22 @@ impl SchedulingQueue {
 
     /// Wakes the pods that an event can help.
     fn wake(&mut self, plugins: &PluginSet, cluster: &ClusterState, event: &ClusterEvent) {
-        let helped: Vec<TaskId> = self
-            .resting
-            .iter()
-            .map(|(_, task)| *task)
-            .filter(|task| self.helps(plugins, cluster, *task, event, &self.pods[task].rejectors))
-            .collect();
-        for task in helped {
+        let listens = |task: TaskId, by: &BTreeSet<String>| {
+            // Whether one that is gone would listen nobody knows, so the others are asked.
+            cluster.get_task(task).is_none()
+                || kept_by_any(plugins, cluster, task, by, |plugin| listens_to(plugin, event))
+        };
+        let helps = |task: TaskId, by: &BTreeSet<String>| {
+            let helps = |plugin: &dyn NodePlugin| listens_to(plugin, event) && plugin.helps(cluster, task, event);
+            cluster.get_task(task).is_some() && kept_by_any(plugins, cluster, task, by, helps)
+        };
+        for task in self.resting.helped(listens, helps) {
             self.take_out(task);
             self.back_off(plugins, cluster, task, false);
         }
-        let let_in: Vec<TaskId> = self
-            .gated
-            .iter()
-            .copied()
-            .filter(|task| match &self.pods[task].part {
-                Part::Gated { by, .. } => {
-                    self.helps(plugins, cluster, *task, event, &BTreeSet::from([(*by).to_owned()]))
-                }
-                _ => false,
-            })
-            .collect();
-        for task in let_in {
+        for task in self.gated.helped(listens, helps) {
             self.activate(plugins, cluster, task);
         }
-    }
-
-    fn helps(
-        &self,
-        plugins: &PluginSet,
-        cluster: &ClusterState,
-        task: TaskId,
-        event: &ClusterEvent,
-        rejectors: &BTreeSet<String>,
-    ) -> bool {
-        if cluster.get_task(task).is_none() {
-            return false;
-        }
-        let profile = plugins.profile_for(cluster, task);
-        rejectors.is_empty()
-            || profile.any_plugin(rejectors, |plugin| {
-                plugin.events().is_none_or(|events| {
-                    events.iter().any(|(resource, action)| *resource == event.resource && action.has_any(event.action))
-                }) && plugin.helps(cluster, task, event)
-            })
     }
 
     /// Lets pods in whose back-off is over, and those that have rested for too long.
@@ -383,7 +384,7 @@ impl SchedulingQueue {
             self.activate(plugins, cluster, task);
         }
         while let Some((_, task)) =
-            self.resting.first().copied().filter(|(since, _)| *since + self.times.max_rest_ms <= now)
+            self.resting.first().filter(|(since, _)| *since + self.times.max_rest_ms <= now)
         {
             self.take_out(task);
             self.back_off(plugins, cluster, task, false);
@@ -402,6 +403,7 @@ impl SchedulingQueue {
             return self.activate(plugins, cluster, task);
         }
         let place = self.place(plugins, cluster, task);
+        self.places.insert(task, place.clone());
         self.backoff.insert((until, place));
         self.set_part(task, Part::Backoff { until, after_error });
     }
@@ -430,13 +432,12 @@ impl SchedulingQueue {
         match self.pods.get(&task).map(|pod| pod.part.clone()) {
             Some(Part::Active) => drop(self.active.remove(&task)),
             Some(Part::Backoff { until, .. }) => {
-                let entry = self.backoff.iter().skip_while(|(at, _)| *at < until).find(|(_, place)| place.3 == task);
-                if let Some(entry) = entry.cloned() {
-                    self.backoff.remove(&entry);
+                if let Some(place) = self.places.remove(&task) {
+                    self.backoff.remove(&(until, place));
                 }
             }
-            Some(Part::Unschedulable { since }) => drop(self.resting.remove(&(since, task))),
-            Some(Part::Gated { .. }) => drop(self.gated.remove(&task)),
+            Some(Part::Unschedulable { .. }) => self.resting.remove(task),
+            Some(Part::Gated { .. }) => self.gated.remove(task),
             Some(Part::InFlight) => drop(self.in_flight.remove(&task)),
             None => {}
         }

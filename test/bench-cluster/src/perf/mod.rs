@@ -6,7 +6,6 @@
 
 pub(crate) mod contenders;
 mod counter;
-pub(crate) mod rows;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,16 +13,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::api::scheduling::v1::PriorityClass;
+use krafla_test_bench::workloads::{INIT, Kind, MEASURED, WORKLOADS, Workload};
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, ListParams};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::server::Server;
 use contenders::Contender;
 use counter::{Counter, Figures};
-use rows::{ROWS, Row};
 
 /// How long nothing may happen.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -84,7 +81,8 @@ pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<
         "ratio"
     );
     let mut results: Vec<Result> = Vec::new();
-    for row in ROWS.iter().filter(|row| row.name.contains(&arguments.only)) {
+    let wanted = |row: &Workload| row.suits_a_server() && row.name.contains(&arguments.only);
+    for row in WORKLOADS.into_iter().filter(wanted) {
         let row = row.scaled(arguments.percent as usize);
         let mut ours = None;
         for contender in contenders.iter().filter(|contender| contender.has_gangs() || !row.has_gangs()) {
@@ -117,22 +115,28 @@ pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<
 }
 
 #[allow(clippy::cast_precision_loss, reason = "figures for people")]
-pub(crate) async fn time(row: &Row, contender: &Contender, krafla: &Path) -> anyhow::Result<Result> {
+pub(crate) async fn time(row: &Workload, contender: &Contender, krafla: &Path) -> anyhow::Result<Result> {
     let server = Server::start().await?;
-    server.create_all::<Node>(false, row.nodes, |i| row.node(i)).await?;
-    let classes: Api<PriorityClass> = Api::all(server.client.clone());
-    let high = json!({ "metadata": { "name": "high" }, "value": 1_000 });
-    classes.create(&PostParams::default(), &serde_json::from_value(high)?).await?;
+    let the_node = usize::from(row.kind == Kind::Daemonset);
+    server.create_all::<Node>(row.nodes + the_node, |i| row.node(i)).await?;
+    for object in row.objects() {
+        server.create(&object).await?;
+    }
     let counter = Counter::start(server.client.clone());
     let mut scheduler = contender.start(krafla, &server, row.has_gangs())?;
-    server.create_all::<Pod>(true, row.init, |i| row.init_pod(i)).await?;
+    server.create_all::<Pod>(row.init, |i| row.init_pod(i)).await?;
     if row.init_is_scheduled() {
-        let init = counter.until("init-", row.init, PATIENCE).await;
+        let init = counter.until(INIT, row.init, PATIENCE).await;
         scheduler.still_runs()?;
         init.context("pods that are there before")?;
     }
+    if row.kind == Kind::Deleting {
+        // A finalizer holds them.
+        let pods: Api<Pod> = Api::default_namespaced(server.client.clone());
+        pods.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+    }
     let mut begun = (Instant::now(), scheduler.cpu());
-    server.create_all::<Pod>(true, row.measured, |i| row.measured_pod(i)).await?;
+    server.create_all::<Pod>(row.measured, |i| row.measured_pod(i)).await?;
     if row.has_gangs() {
         // All pods are there before the first may start: what is timed is the scheduler, not who makes them.
         begun = (Instant::now(), scheduler.cpu());
@@ -141,10 +145,10 @@ pub(crate) async fn time(row: &Row, contender: &Contender, krafla: &Path) -> any
         }
     }
     let (begun, cpu) = begun;
-    let done = counter.until("pod-", row.measured, PATIENCE).await;
+    let done = counter.until(MEASURED, row.measured, PATIENCE).await;
     scheduler.still_runs()?;
     done?;
-    let Figures { average, p50, p90, p99, longest_gap } = counter.figures("pod-", begun);
+    let Figures { average, p50, p90, p99, longest_gap } = counter.figures(MEASURED, begun);
     let used = scheduler.cpu() - cpu;
     Ok(Result {
         workload: row.name,
