@@ -27,7 +27,7 @@ fn helps(plugin: &str, scene: &Scene, happens: Event) -> bool {
         plugins.profile_for(&cluster, task).any_plugin(&asked, |plugin: &dyn NodePlugin| {
             let of_it = plugin.events().expect("it says what it waits for");
             let counts = of_it.iter().any(|(kind, action)| *kind == event.resource && action.has_any(event.action));
-            counts && plugin.helps(&cluster, task, event)
+            counts && plugin.may_help(event) && plugin.helps(&cluster, task, event)
         })
     })
 }

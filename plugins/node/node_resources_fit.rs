@@ -133,9 +133,13 @@ impl NodePlugin for NodeResourcesFit {
         Some(&[(EventResource::Pod, POD), (EventResource::Node, NODE)])
     }
 
+    fn may_help(&self, event: &ClusterEvent) -> bool {
+        let fills = event.action.has_any(ActionType::ADD);
+        !matches!(&event.about, About::Pod { nominated: false, .. } if fills)
+    }
+
     fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
         match &event.about {
-            About::Pod { nominated: false, .. } if event.action.has_any(ActionType::ADD) => false,
             About::Pod { .. } => hints::is_own(task, event) || hints::holder(event).is_some(),
             About::Node { node, .. } => cluster.get_node(*node).is_some_and(|node| {
                 let asked = cluster.asked_of_nodes(cluster.shape_of(task));

@@ -198,6 +198,12 @@ pub trait NodePlugin: Send {
         None
     }
 
+    /// Whether an event of such a kind may help any task at all that this plugin refused. Asked once for all that it
+    /// refused, before [`Self::helps`] is asked for each.
+    fn may_help(&self, event: &ClusterEvent) -> bool {
+        true
+    }
+
     /// Whether one of [`Self::events`] may help a task that this plugin refused. Where in doubt, it may.
     fn helps(&self, cluster: &ClusterState, task: TaskId, event: &ClusterEvent) -> bool {
         true

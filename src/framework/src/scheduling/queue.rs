@@ -124,7 +124,7 @@ fn kept_by_any(
 fn listens_to(plugin: &dyn NodePlugin, event: &ClusterEvent) -> bool {
     let of_its =
         |(resource, action): &(EventResource, ActionType)| *resource == event.resource && action.has_any(event.action);
-    plugin.events().is_none_or(|events| events.iter().any(of_its))
+    plugin.events().is_none_or(|events| events.iter().any(of_its)) && plugin.may_help(event)
 }
 
 type Place = (Rank, QueuedAt, Name, TaskId);
