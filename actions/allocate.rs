@@ -12,6 +12,7 @@ use krafla_model::queue::ROOT_QUEUE;
 use krafla_model::{ClusterState, JobId, QueueId, Resources, TaskId, TaskStatus};
 
 use crate::enqueue::{ClosedQueues, explain_missing_queue};
+use crate::gates::{let_through, waits_at_its_gate};
 use crate::placement::{
     Attempt, can_still_start, cluster_is_too_full_for, explain_promises, needed_first, place_one, placed,
 };
@@ -108,7 +109,7 @@ fn collect(session: &mut Session<'_>) -> Work {
             session.explain_job(job, reason);
             continue;
         }
-        if n_asking(session.cluster(), job) == 0 {
+        if n_asking(session.cluster(), job) == 0 && !waits_at_its_gate(session.cluster(), job) {
             continue;
         }
         let rank = session.plugins().job_rank(session.cluster(), job);
@@ -175,10 +176,20 @@ fn turn(
     known: Option<VecDeque<TaskId>>,
     repairs: &[(JobId, u32)],
 ) -> Option<VecDeque<TaskId>> {
+    // An earlier turn has seen to that.
+    if known.is_none()
+        && let Some(reason) = let_through(session, queue, job)
+    {
+        session.explain_job(job, reason);
+    }
+    if n_asking(session.cluster(), job) == 0 {
+        return None;
+    }
     if let Some(reason) = hopeless(session, job) {
         if let Reason::ClusterTooFull { shortage, .. } = &reason {
             session.set_unplaceable(job, shortage.asked > shortage.limit);
         }
+        let reason = beyond_its_queue(session, queue, job).unwrap_or(reason);
         refuse(session, job, reason, repairs);
         return None;
     }
@@ -217,6 +228,7 @@ fn turn(
     } else {
         drop(statement);
         session.set_unplaceable(job, attempt.is_impossible());
+        let reason = beyond_its_queue(session, queue, job).or(reason);
         if let Some(reason) = reason.or_else(|| who_may_not_be_tried(session.cluster(), job)) {
             refuse(session, job, reason, repairs);
         }
@@ -268,6 +280,16 @@ fn hopeless(session: &Session<'_>, id: JobId) -> Option<Reason> {
     }
     let needed = job.min_available().saturating_sub(placed(job));
     cluster_is_too_full_for(cluster, id, &least_request(cluster, id, needed)?, needed)
+}
+
+/// Why the queue could not hold the gang's minimum, whatever room nodes have. That is decisive then: room that others
+/// free would not help.
+fn beyond_its_queue(session: &Session<'_>, queue: QueueId, id: JobId) -> Option<Reason> {
+    let cluster = session.cluster();
+    let job = cluster.job(id);
+    let least = least_request(cluster, id, job.min_available().saturating_sub(placed(job)))?;
+    let reason = session.plugins().minimum_allocatable(cluster, queue, id, &least)?;
+    reason.is_of_the_queue(cluster).then_some(reason)
 }
 
 /// The least that any `needed` of a job's pending tasks ask for together; `None` where that is not plain: tasks of

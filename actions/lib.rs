@@ -10,6 +10,7 @@ pub mod enqueue;
 mod eviction;
 pub mod gangpreempt;
 pub mod gangreclaim;
+mod gates;
 mod placement;
 pub mod preempt;
 mod promises;

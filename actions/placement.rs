@@ -67,8 +67,10 @@ fn place(
         Ok(Room::AfterRelease) => SearchLimits { may_start: false, may_wait: true },
         Err(reason) => {
             let cluster = statement.session().cluster();
-            // Where the whole cluster has no room, the queue's limit is not what the task waits for.
-            let reason = cluster_is_too_full(cluster, &cluster.shape_of(task).request, 1).unwrap_or(reason);
+            let reason = match reason.is_of_the_queue(cluster) {
+                true => reason,
+                false => cluster_is_too_full(cluster, &cluster.shape_of(task).request, 1).unwrap_or(reason),
+            };
             attempt.held_back.get_or_insert((task, reason));
             return false;
         }

@@ -13,7 +13,7 @@ use krafla_model::resources::Limits;
 use krafla_model::{ClusterState, JobId, Limit, QueueId, Resources, Shortfall, TaskId};
 
 use crate::admission;
-use crate::queue_limits::{capability, without_pods};
+use crate::queue_limits::{capability, kept_for_others, without_pods};
 use crate::water_filling::{Claim, divide};
 
 /// Name, arguments and points.
@@ -111,11 +111,11 @@ impl Proportion {
         dues
     }
 
-    /// Whether a task belongs to the first unit of its queue: a gang's minimum, or one task, while the queue holds
+    /// Whether the next task of a job belongs to the first unit of its queue: a gang's minimum, or one task, while the queue holds
     /// nothing else. Such a unit may be larger than what the queue is due, since it cannot be divided; without it a
     /// queue whose due is smaller than its smallest job would never start anything.
-    fn is_first_unit(cluster: &ClusterState, queue: QueueId, task: TaskId) -> bool {
-        let Some(job) = cluster.task(task).job.map(|job| cluster.job(job)) else { return false };
+    fn is_first_unit(cluster: &ClusterState, queue: QueueId, job: JobId) -> bool {
+        let job = cluster.job(job);
         let alone = cluster.queue(queue).held().occupied() == job.held().occupied();
         alone && (job.held().occupied().is_zero() || job.n_ready() + job.n_pipelined() < job.min_available())
     }
@@ -135,17 +135,22 @@ impl Proportion {
         request: &Resources,
         room: Room,
         first_unit: bool,
+        kept: impl Fn(&Resources) -> Resources,
     ) -> Option<Reason> {
         let queue = cluster.queue(id);
         if !queue.is_open() {
             return Some(Reason::queue_not_open(cluster, id));
         }
         let share = self.queues.get(&id)?;
-        let held = match room {
-            // What terminates still takes room until it is gone.
-            Room::Now => queue.held().occupied(),
-            Room::AfterRelease => queue.held().claimed(),
+        let held_by = |queue: &krafla_model::Queue| {
+            let held = match room {
+                // What terminates still takes room until it is gone.
+                Room::Now => queue.held().occupied(),
+                Room::AfterRelease => queue.held().claimed(),
+            };
+            held.plus(&kept(&queue.held().let_through))
         };
+        let held = held_by(queue);
         let request = without_pods(request);
         let limit_of = |queue: &krafla_model::Queue, short| Reason::QueueLimit {
             queue: queue.spec.name.clone(),
@@ -158,10 +163,11 @@ impl Proportion {
         if let Some(short) = request.first_over(&held, &share.real_capability) {
             return Some(limit_of(queue, short));
         }
-        queue.path().iter().map(|above| cluster.queue(*above)).find_map(|above| {
-            let held = if room == Room::Now { above.held().occupied() } else { above.held().claimed() };
-            Some(limit_of(above, request.first_over(&held, &capability(above))?))
-        })
+        queue
+            .path()
+            .iter()
+            .map(|above| cluster.queue(*above))
+            .find_map(|above| Some(limit_of(above, request.first_over(&held_by(above), &capability(above))?)))
     }
 }
 
@@ -234,8 +240,22 @@ impl SessionPlugin for Proportion {
     }
 
     fn allocatable(&self, cluster: &ClusterState, queue: QueueId, task: TaskId, room: Room) -> Option<Reason> {
-        let first_unit = Self::is_first_unit(cluster, queue, task);
-        self.beyond(cluster, queue, &cluster.shape_of(task).request, room, first_unit)
+        let first_unit = cluster.task(task).job.is_some_and(|job| Self::is_first_unit(cluster, queue, job));
+        let kept = |let_through: &Resources| kept_for_others(cluster, let_through, task);
+        self.beyond(cluster, queue, &cluster.shape_of(task).request, room, first_unit, kept)
+    }
+
+    fn minimum_allocatable(
+        &self,
+        cluster: &ClusterState,
+        queue: QueueId,
+        job: JobId,
+        more: &Resources,
+    ) -> Option<Reason> {
+        let first_unit = Self::is_first_unit(cluster, queue, job);
+        let own = &cluster.job(job).held().let_through;
+        let kept = |let_through: &Resources| let_through.minus_clamped(own);
+        self.beyond(cluster, queue, more, Room::AfterRelease, first_unit, kept)
     }
 
     fn preemptive(&self, cluster: &ClusterState, queue: QueueId, tasks: &[TaskId]) -> bool {
@@ -243,7 +263,8 @@ impl SessionPlugin for Proportion {
         for &task in tasks {
             sum.add(&cluster.shape_of(task).request);
         }
-        self.beyond(cluster, queue, &sum, Room::AfterRelease, false).is_none()
+        let nothing = |_: &Resources| Resources::default();
+        self.beyond(cluster, queue, &sum, Room::AfterRelease, false, nothing).is_none()
     }
 
     /// From each queue as long as it holds more than it deserves in some dimension.

@@ -26,7 +26,7 @@ use ordered_float::OrderedFloat;
 use self::entitlement::{Entitlement, entitlements};
 use self::tree::Tree;
 use crate::admission;
-use crate::queue_limits::without_pods;
+use crate::queue_limits::{kept_for_others, without_pods};
 
 /// Name, arguments and points.
 pub const INFO: PluginInfo = PluginInfo {
@@ -122,6 +122,11 @@ impl Capacity {
         self.tree.held(cluster, id, Held::claimed)
     }
 
+    /// What a queue and those below it keep for tasks that were let through its gate.
+    fn let_through(&self, cluster: &ClusterState, id: QueueId) -> Resources {
+        self.tree.held(cluster, id, |held| held.let_through.clone())
+    }
+
     /// Adds `amount` to what admission keeps for a queue and for those above it.
     fn keep(&mut self, cluster: &ClusterState, id: QueueId, amount: &Resources) {
         for above in self.tree.path(cluster, id) {
@@ -211,8 +216,24 @@ impl SessionPlugin for Capacity {
         let request = without_pods(&cluster.shape_of(task).request);
         self.shut(cluster, queue).or_else(|| {
             self.limit(cluster, queue, |id, account| {
-                request.first_over(&self.tree.held(cluster, id, part), &account.entitled.ceiling)
+                let held = self.tree.held(cluster, id, part);
+                let kept = kept_for_others(cluster, &self.let_through(cluster, id), task);
+                request.first_over(&held.plus(&kept), &account.entitled.ceiling)
             })
+        })
+    }
+
+    fn minimum_allocatable(
+        &self,
+        cluster: &ClusterState,
+        queue: QueueId,
+        job: JobId,
+        more: &Resources,
+    ) -> Option<Reason> {
+        let (more, own) = (without_pods(more), &cluster.job(job).held().let_through);
+        self.limit(cluster, queue, |id, account| {
+            let kept = self.let_through(cluster, id).minus_clamped(own);
+            more.first_over(&self.claimed(cluster, id).plus(&kept), &account.entitled.ceiling)
         })
     }
 

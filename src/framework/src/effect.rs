@@ -111,6 +111,11 @@ pub enum Effect {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         delete: bool,
     },
+    /// Take the gate of its queue off a pod, which has no other.
+    OpenGate {
+        /// The pod.
+        pod: PodRef,
+    },
     /// Take the devices of a claim back that nobody uses.
     Deallocate {
         /// Its namespace.
@@ -225,6 +230,8 @@ pub enum Decision {
     Bind(TaskId),
     /// This task is to be evicted.
     Evict(TaskId, EvictionCertificate),
+    /// This task is to lose the gate of its queue, which has let it through.
+    OpenGate(TaskId),
     /// This claim of devices, which nobody uses, is to lose them.
     Deallocate {
         /// Its namespace.

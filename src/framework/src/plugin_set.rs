@@ -302,9 +302,18 @@ impl PluginSet {
             .is_some_and(|mut tier| tier.any(|plugin| plugin.job_starving(cluster, job)))
     }
 
-    /// Why a job may not be admitted, if it may not.
+    /// Why a job may not be admitted, if it may not. Where several plugins reject it, that its queue is in the way is said
+    /// before that the cluster is full.
     pub fn job_enqueueable(&self, cluster: &ClusterState, job: JobId, freeable: &Freeable) -> Result<(), Reason> {
-        self.vote(Point::JobEnqueueable, |plugin| plugin.job_enqueueable(cluster, job, freeable))
+        let first = self.vote(Point::JobEnqueueable, |plugin| plugin.job_enqueueable(cluster, job, freeable));
+        first.map_err(|first| {
+            let rejects = |plugin: &dyn SessionPlugin| match plugin.job_enqueueable(cluster, job, freeable) {
+                Vote::Reject(reason) => Some(*reason),
+                Vote::Permit | Vote::Abstain => None,
+            };
+            let mut others = self.flat(Point::JobEnqueueable).filter_map(rejects);
+            others.find(|reason| reason.is_of_the_queue(cluster)).unwrap_or(first)
+        })
     }
 
     /// Tells the plugins that a job was admitted.
@@ -323,6 +332,17 @@ impl PluginSet {
     /// Why a task may not be placed for its queue's sake, if it may not.
     pub fn allocatable(&self, cluster: &ClusterState, queue: QueueId, task: TaskId, room: Room) -> Option<Reason> {
         self.flat(Point::Allocatable).find_map(|plugin| plugin.allocatable(cluster, queue, task, room))
+    }
+
+    /// Why a queue may not hold what the minimum of a job still asks for, if it may not.
+    pub fn minimum_allocatable(
+        &self,
+        cluster: &ClusterState,
+        queue: QueueId,
+        job: JobId,
+        more: &Resources,
+    ) -> Option<Reason> {
+        self.flat(Point::Allocatable).find_map(|plugin| plugin.minimum_allocatable(cluster, queue, job, more))
     }
 
     /// Whether a queue may reclaim for these tasks.

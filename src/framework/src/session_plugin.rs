@@ -220,6 +220,18 @@ pub trait SessionPlugin: Send {
         None
     }
 
+    /// Why a queue may not hold `more`, which is what the minimum of `job` still asks for, once what terminates is gone. It
+    /// must hold only where [`allocatable`](Self::allocatable) refuses some member of the minimum. The first reason wins.
+    fn minimum_allocatable(
+        &self,
+        cluster: &ClusterState,
+        queue: QueueId,
+        job: JobId,
+        more: &Resources,
+    ) -> Option<Reason> {
+        None
+    }
+
     /// Whether a queue may reclaim for these tasks. All must agree.
     fn preemptive(&self, cluster: &ClusterState, queue: QueueId, tasks: &[TaskId]) -> bool {
         true
