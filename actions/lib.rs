@@ -11,6 +11,7 @@ mod eviction;
 pub mod gangpreempt;
 pub mod gangreclaim;
 mod gates;
+mod hopeless;
 mod placement;
 pub mod preempt;
 mod promises;

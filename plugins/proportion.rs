@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use krafla_framework::session_plugin::{Freeable, SessionPlugin, Victims, Vote};
+use krafla_framework::session_plugin::{Comparison, Freeable, SessionPlugin, Victims, Vote};
 use krafla_framework::share::{self, RelativeShare};
 use krafla_framework::{PluginEntry, PluginInfo, Point, Rank, Reason, Room, Shortage};
 use krafla_model::resources::Limits;
@@ -283,6 +283,11 @@ impl SessionPlugin for Proportion {
             }
         }
         Victims::Only(victims)
+    }
+
+    /// It does not look at who asks. Who has been named before counts as gone.
+    fn reclaims_no_more(&self, _: &ClusterState, _: JobId, _: JobId) -> Comparison {
+        Comparison::Now
     }
 
     fn job_enqueueable(&self, cluster: &ClusterState, id: JobId, freeable: &Freeable) -> Vote {

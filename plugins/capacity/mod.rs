@@ -3,6 +3,7 @@
 //! With `enableHierarchy` the queues are a tree: jobs are in its leaves, what a leaf holds counts for each queue above
 //! it, and each of those has its own due and limit. A queue with a wrong parent harms itself and those below it only.
 
+mod devices;
 mod entitlement;
 #[cfg(test)]
 mod flat_tests;
@@ -15,14 +16,15 @@ mod victims;
 
 use std::collections::BTreeMap;
 
-use krafla_framework::conf::catalogue::ArgumentKind::{Integer, Unread};
-use krafla_framework::session_plugin::{EvictionKind, Freeable, SessionPlugin, Victims, Vote};
+use krafla_framework::conf::catalogue::ArgumentKind::{Bool, Integer};
+use krafla_framework::session_plugin::{Comparison, EvictionKind, Freeable, SessionPlugin, Victims, Vote};
 use krafla_framework::share::{RelativeShare, divided};
 use krafla_framework::{ArgumentInfo, PluginEntry, PluginInfo, Point, Rank, Reason, Room, Shortage};
 use krafla_model::job::Held;
 use krafla_model::{ClusterState, JobId, QueueId, Resources, Shortfall, TaskId};
 use ordered_float::OrderedFloat;
 
+use self::devices::Devices;
 use self::entitlement::{Entitlement, entitlements};
 use self::tree::Tree;
 use crate::admission;
@@ -31,7 +33,7 @@ use crate::queue_limits::{kept_for_others, without_pods};
 /// Name, arguments and points.
 pub const INFO: PluginInfo = PluginInfo {
     name: "capacity",
-    about: "queues have a due in numbers, borrow what is idle and give it back (quotas of devices by DRA: not yet)",
+    about: "queues have a due in numbers, borrow what is idle and give it back",
     arguments: &[
         ArgumentInfo::new(
             ANCESTOR_LEVEL,
@@ -39,8 +41,13 @@ pub const INFO: PluginInfo = PluginInfo {
             "0",
             "how many queues above a leaf are asked for their due too when it reclaims or gives back",
         ),
-        ArgumentInfo::new("capacity.DynamicResourceAllocationEnable", Unread, "", NO_DEVICES),
-        ArgumentInfo::new("capacity.DRAConsumableCapacityEnable", Unread, "", NO_DEVICES),
+        ArgumentInfo::new(DEVICES, Bool, "true", "whether queues have quotas of devices, which pods get by claims"),
+        ArgumentInfo::new(
+            CAPACITIES,
+            Bool,
+            "false",
+            "whether they have quotas of what claims take of shared devices too",
+        ),
     ],
     points: &[
         Point::Hierarchy,
@@ -56,7 +63,8 @@ pub const INFO: PluginInfo = PluginInfo {
 };
 
 const ANCESTOR_LEVEL: &str = "ancestorReclaimLevel";
-const NO_DEVICES: &str = "quotas of devices (DRA) are not counted yet";
+const DEVICES: &str = "capacity.DynamicResourceAllocationEnable";
+const CAPACITIES: &str = "capacity.DRAConsumableCapacityEnable";
 
 /// The points without the hierarchy: no queue is nearer to another, and none has a wrong place.
 const FLAT_POINTS: &[Point] = &[
@@ -73,6 +81,10 @@ struct Capacity {
     hierarchy: bool,
     /// Levels of ancestors that reclaim looks at.
     levels: usize,
+    /// Whether quotas of devices count, and of what is taken of them.
+    counts_devices: bool,
+    counts_capacities: bool,
+    devices: Devices,
     tree: Tree,
     queues: BTreeMap<QueueId, Account>,
     /// The cluster's amount of each resource of which any queue is due something.
@@ -91,7 +103,13 @@ struct Account {
 /// Makes the plugin.
 pub fn build(entry: &PluginEntry) -> Box<dyn SessionPlugin> {
     let levels = usize::try_from(entry.arguments.integer(ANCESTOR_LEVEL, 0)).unwrap_or(0);
-    Box::new(Capacity { hierarchy: entry.switches.hierarchy(), levels, ..Capacity::default() })
+    Box::new(Capacity {
+        hierarchy: entry.switches.hierarchy(),
+        levels,
+        counts_devices: entry.arguments.bool(DEVICES, true),
+        counts_capacities: entry.arguments.bool(CAPACITIES, false),
+        ..Capacity::default()
+    })
 }
 
 impl Capacity {
@@ -137,6 +155,11 @@ impl Capacity {
     }
 }
 
+fn device_limit(cluster: &ClusterState, over: Option<(QueueId, Shortage)>) -> Option<Reason> {
+    let (queue, shortage) = over?;
+    Some(Reason::QueueLimit { queue: cluster.queue(queue).spec.name.clone(), shortage })
+}
+
 impl SessionPlugin for Capacity {
     fn name(&self) -> &'static str {
         INFO.name
@@ -155,6 +178,13 @@ impl SessionPlugin for Capacity {
             })
             .collect();
         self.divided = divided(cluster, self.queues.values().map(|account| &account.entitled.due));
+        self.devices = match self.counts_devices {
+            true => {
+                let at_the_door = admission::anyone_waits_for_entry(cluster);
+                Devices::of(cluster, &self.tree, self.counts_capacities, at_the_door)
+            }
+            false => Devices::default(),
+        };
         if !admission::anyone_waits_for_entry(cluster) {
             return;
         }
@@ -174,6 +204,14 @@ impl SessionPlugin for Capacity {
                 }
             }
         }
+    }
+
+    fn on_allocate(&mut self, cluster: &ClusterState, task: TaskId) {
+        self.devices.follow(cluster, &self.tree, task);
+    }
+
+    fn on_deallocate(&mut self, cluster: &ClusterState, task: TaskId) {
+        self.devices.follow(cluster, &self.tree, task);
     }
 
     /// After the priority the shares on the path from below the root to the queue, so that two queues are compared where
@@ -220,6 +258,7 @@ impl SessionPlugin for Capacity {
                 let kept = kept_for_others(cluster, &self.let_through(cluster, id), task);
                 request.first_over(&held.plus(&kept), &account.entitled.ceiling)
             })
+            .or_else(|| device_limit(cluster, self.devices.over(cluster, &self.tree, queue, task, room)))
         })
     }
 
@@ -249,6 +288,11 @@ impl SessionPlugin for Capacity {
         Victims::Only(self.victims_for(cluster, reclaimer, candidates).unwrap_or_default())
     }
 
+    /// It looks at the queue and at what is asked for. Who has been named before counts as gone.
+    fn reclaims_no_more(&self, _: &ClusterState, _: JobId, _: JobId) -> Comparison {
+        Comparison::Now
+    }
+
     fn unified_evictable(
         &self,
         cluster: &ClusterState,
@@ -268,6 +312,9 @@ impl SessionPlugin for Capacity {
         if let Some(reason) = self.shut(cluster, queue) {
             return Vote::Reject(Box::new(reason));
         }
+        if let Some(reason) = device_limit(cluster, self.devices.door(cluster, &self.tree, id)) {
+            return Vote::Reject(Box::new(reason));
+        }
         let Some(min) = &job.min_resources else { return Vote::Permit };
         let min = without_pods(min);
         let limit = self.limit(cluster, queue, |id, account| {
@@ -281,6 +328,7 @@ impl SessionPlugin for Capacity {
     fn job_enqueued(&mut self, cluster: &ClusterState, job: JobId) {
         if let Some(queue) = cluster.job(job).queue {
             self.keep(cluster, queue, &admission::on_entry(cluster, job));
+            self.devices.keep(cluster, &self.tree, job);
         }
     }
 

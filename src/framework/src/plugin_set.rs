@@ -382,6 +382,12 @@ impl PluginSet {
         all.min().unwrap_or(Comparison::Always)
     }
 
+    /// The same for a task that takes from other queues; both jobs are of one queue.
+    pub fn reclaims_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        let all = self.flat(Point::Reclaimable).map(|plugin| plugin.reclaims_no_more(cluster, job, than));
+        all.min().unwrap_or(Comparison::Always)
+    }
+
     /// Place of a job among those that `preempt` takes from, in the opinion of the plugins that say who may go.
     pub fn victim_job_rank(&self, cluster: &ClusterState, job: JobId) -> Rank {
         let mut rank = Rank::default();

@@ -288,6 +288,8 @@ impl Reason {
     /// as large as the whole cluster is none of the queue's own: there nodes are what is missing.
     pub fn is_of_the_queue(&self, cluster: &ClusterState) -> bool {
         match self {
+            // Nodes do not have devices that are claimed.
+            Self::QueueLimit { shortage, .. } if shortage.resource.contains("deviceclass/") => true,
             Self::QueueLimit { shortage, .. } => {
                 let resource = cluster.names().find(&shortage.resource);
                 shortage.limit < resource.map_or(0, |id| cluster.totals().allocatable.get(id))

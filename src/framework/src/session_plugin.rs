@@ -257,6 +257,12 @@ pub trait SessionPlugin: Send {
         Victims::Abstain
     }
 
+    /// Whether everybody whom [`reclaimable`](Self::reclaimable) lets go for a task of `job` would be let go for one of
+    /// `than`, of the same shape and queue, too.
+    fn reclaims_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        Comparison::Unknown
+    }
+
     /// Who of `candidates` may be evicted for a whole job. Tiered intersection; no switch.
     fn unified_evictable(
         &self,

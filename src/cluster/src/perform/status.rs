@@ -178,6 +178,10 @@ impl Statuses {
         self.0.pods.wish(pod.uid.clone(), PodStatus { pod, condition: Some((reason, message)), nominated: None });
     }
 
+    pub(crate) fn open_gate(&self, pod: PodRef) {
+        self.0.gates.wish(pod.uid.clone(), OpenGate(pod));
+    }
+
     pub(crate) fn nominate(&self, pod: PodRef, node: Option<Name>) {
         self.0.pods.wish(pod.uid.clone(), PodStatus { pod, condition: None, nominated: Some(node) });
     }
