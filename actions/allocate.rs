@@ -40,7 +40,7 @@ struct Work {
     repairs: BTreeMap<QueueId, Vec<(JobId, u32)>>,
     /// Jobs that no placement could serve when the session began, with what they ask for alike. Room only shrinks while
     /// jobs are placed, so they need no turn: of thousands that wait only the others are put in order.
-    hopeless: Vec<(JobId, Plain)>,
+    hopeless: Vec<(JobId, Plain, Reason)>,
 }
 
 impl Action for Allocate {
@@ -122,7 +122,7 @@ fn collect(session: &mut Session<'_>) -> Work {
             && let Some(reason) = none_fits.entry((shape, n)).or_insert_with(|| hopeless(session, job))
         {
             session.set_unplaceable(job, is_more_than_the_cluster(reason));
-            work.hopeless.push((job, alike));
+            work.hopeless.push((job, alike, reason.clone()));
             continue;
         }
         let rank = session.plugins().job_rank(session.cluster(), job);

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use krafla_framework::{Reason, Room, Session};
+use krafla_framework::{Reason, Session};
 use krafla_model::{ClusterState, JobId, QueueGate, QueueId, Resources, ShapeId, TaskId, TaskStatus};
 
 use crate::placement::{needed_first, placed};
@@ -50,11 +50,6 @@ pub(crate) fn let_through(session: &mut Session<'_>, queue: QueueId, id: JobId) 
     for &task in shut.iter().take(missing) {
         least.add(&cluster.shape_of(task).request);
     }
-    if missing > 0
-        && let Some(reason) = session.plugins().minimum_allocatable(cluster, queue, id, &least)
-    {
-        return Some(reason);
-    }
     let (mut opened, mut full) = (Vec::new(), BTreeSet::<ShapeId>::new());
     let mut refused: Option<Reason> = None;
     for task in shut {
@@ -63,7 +58,7 @@ pub(crate) fn let_through(session: &mut Session<'_>, queue: QueueId, id: JobId) 
         if full.contains(&shape) {
             continue;
         }
-        match session.plugins().allocatable(cluster, queue, task, Room::AfterRelease) {
+        match session.plugins().passes_gate(cluster, queue, task) {
             None => {
                 session.set_queue_gate(task, QueueGate::Open);
                 opened.push(task);
@@ -78,7 +73,8 @@ pub(crate) fn let_through(session: &mut Session<'_>, queue: QueueId, id: JobId) 
         for &task in &opened {
             session.set_queue_gate(task, QueueGate::Shut);
         }
-        return refused;
+        // With all that is asked for, where that is known.
+        return session.plugins().minimum_allocatable(session.cluster(), queue, id, &least).or(refused);
     }
     let gates = u32::try_from(opened.len()).unwrap_or(u32::MAX);
     for task in opened {

@@ -15,12 +15,12 @@ pub(crate) type Plain = (QueueId, ShapeId, u32);
 /// Tells jobs that had no turn why they stay, reckoned once for those that are alike.
 pub(crate) fn refuse_the_hopeless(
     session: &mut Session<'_>,
-    jobs: &[(JobId, Plain)],
+    jobs: &[(JobId, Plain, Reason)],
     repairs: &BTreeMap<QueueId, Vec<(JobId, u32)>>,
 ) {
     let mut overused: BTreeMap<QueueId, Option<Reason>> = BTreeMap::new();
-    let mut reasons: BTreeMap<Plain, Option<Reason>> = BTreeMap::new();
-    for &(job, plain) in jobs {
+    let mut beyond: BTreeMap<Plain, Option<Reason>> = BTreeMap::new();
+    for &(job, plain, ref reason) in jobs {
         let queue = plain.0;
         let passed_over = overused.entry(queue).or_insert_with(|| session.plugins().overused(session.cluster(), queue));
         if let Some(reason) = passed_over {
@@ -28,11 +28,9 @@ pub(crate) fn refuse_the_hopeless(
             session.explain_job(job, reason);
             continue;
         }
-        let why = || hopeless(session, job).map(|reason| beyond_its_queue(session, queue, job).unwrap_or(reason));
-        if let Some(reason) = reasons.entry(plain).or_insert_with(why).clone() {
-            let repairs = repairs.get(&queue).map_or(&[][..], Vec::as_slice);
-            refuse(session, job, reason, repairs);
-        }
+        let beyond = beyond.entry(plain).or_insert_with(|| beyond_its_queue(session, queue, job)).clone();
+        let repairs = repairs.get(&queue).map_or(&[][..], Vec::as_slice);
+        refuse(session, job, beyond.unwrap_or_else(|| reason.clone()), repairs);
     }
 }
 

@@ -10,7 +10,7 @@ use krafla_framework::session_plugin::{Comparison, Freeable, SessionPlugin, Vict
 use krafla_framework::share::{self, RelativeShare};
 use krafla_framework::{PluginEntry, PluginInfo, Point, Rank, Reason, Room, Shortage};
 use krafla_model::resources::Limits;
-use krafla_model::{ClusterState, JobId, Limit, QueueId, Resources, Shortfall, TaskId};
+use krafla_model::{ClusterState, JobId, Limit, Queue, QueueId, Resources, Shortfall, TaskId};
 
 use crate::admission;
 use crate::queue_limits::{capability, kept_for_others, without_pods};
@@ -142,7 +142,7 @@ impl Proportion {
             return Some(Reason::queue_not_open(cluster, id));
         }
         let share = self.queues.get(&id)?;
-        let held_by = |queue: &krafla_model::Queue| {
+        let held_by = |queue: &Queue| {
             let held = match room {
                 // What terminates still takes room until it is gone.
                 Room::Now => queue.held().occupied(),
@@ -152,7 +152,7 @@ impl Proportion {
         };
         let held = held_by(queue);
         let request = without_pods(request);
-        let limit_of = |queue: &krafla_model::Queue, short| Reason::QueueLimit {
+        let limit_of = |queue: &Queue, short| Reason::QueueLimit {
             queue: queue.spec.name.clone(),
             shortage: Shortage::new(short, cluster),
         };
@@ -245,17 +245,24 @@ impl SessionPlugin for Proportion {
         self.beyond(cluster, queue, &cluster.shape_of(task).request, room, first_unit, kept)
     }
 
-    fn minimum_allocatable(
-        &self,
-        cluster: &ClusterState,
-        queue: QueueId,
-        job: JobId,
-        more: &Resources,
-    ) -> Option<Reason> {
-        let first_unit = Self::is_first_unit(cluster, queue, job);
-        let own = &cluster.job(job).held().let_through;
-        let kept = |let_through: &Resources| let_through.minus_clamped(own);
-        self.beyond(cluster, queue, more, Room::AfterRelease, first_unit, kept)
+    /// What it is due is no limit of the queue's own: that follows what others want, and the nodes.
+    fn minimum_allocatable(&self, cluster: &ClusterState, id: QueueId, job: JobId, more: &Resources) -> Option<Reason> {
+        let (more, own) = (without_pods(more), &cluster.job(job).held().let_through);
+        let real_capability = &self.queues.get(&id)?.real_capability;
+        let held = |queue: &Queue| queue.held().claimed().plus(&queue.held().let_through.minus_clamped(own));
+        let limit_of = |queue: &Queue, short| Reason::QueueLimit {
+            queue: queue.spec.name.clone(),
+            shortage: Shortage::new(short, cluster),
+        };
+        let queue = cluster.queue(id);
+        let over_own = more.first_over(&held(queue), real_capability).map(|short| limit_of(queue, short));
+        over_own.or_else(|| {
+            queue
+                .path()
+                .iter()
+                .map(|above| cluster.queue(*above))
+                .find_map(|above| Some(limit_of(above, more.first_over(&held(above), &capability(above))?)))
+        })
     }
 
     fn preemptive(&self, cluster: &ClusterState, queue: QueueId, tasks: &[TaskId]) -> bool {
@@ -299,7 +306,8 @@ impl SessionPlugin for Proportion {
         }
         let (Some(min), Some(share)) = (&job.min_resources, self.queues.get(&queue_id)) else { return Vote::Permit };
         let held = queue.held().claimed().minus_clamped(&freeable.in_queue);
-        let used = held.plus(&share.inqueue).minus_clamped(&share.elastic);
+        let inqueue = share.inqueue.minus_clamped(&freeable.kept_for_lower);
+        let used = held.plus(&inqueue).minus_clamped(&share.elastic);
         match without_pods(min).first_over(&used, &share.real_capability) {
             None => Vote::Permit,
             Some(short) => Vote::Reject(Box::new(Reason::QueueLimit {

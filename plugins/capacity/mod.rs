@@ -128,11 +128,18 @@ impl Capacity {
         id: QueueId,
         over: impl Fn(QueueId, &Account) -> Option<Shortfall>,
     ) -> Option<Reason> {
-        self.tree.path(cluster, id).iter().rev().find_map(|&above| {
-            let short = over(above, self.queues.get(&above)?)?;
-            let queue = cluster.queue(above).spec.name.clone();
-            Some(Reason::QueueLimit { queue, shortage: Shortage::new(short, cluster) })
-        })
+        let path = self.tree.path(cluster, id);
+        let mut limited = path.iter().rev().filter_map(|&above| Some((above, over(above, self.queues.get(&above)?)?)));
+        let (mut which, mut short) = limited.next()?;
+        // A limit that is only that of the queue above is told as that one's.
+        for (above, further) in limited {
+            if (further.resource, further.limit) != (short.resource, short.limit) {
+                break;
+            }
+            (which, short) = (above, further);
+        }
+        let queue = cluster.queue(which).spec.name.clone();
+        Some(Reason::QueueLimit { queue, shortage: Shortage::new(short, cluster) })
     }
 
     /// What a queue and those below it hold or were promised.
@@ -256,7 +263,9 @@ impl SessionPlugin for Capacity {
             self.limit(cluster, queue, |id, account| {
                 let held = self.tree.held(cluster, id, part);
                 let kept = kept_for_others(cluster, &self.let_through(cluster, id), task);
-                request.first_over(&held.plus(&kept), &account.entitled.ceiling)
+                let entitled = &account.entitled;
+                let over = request.first_over(&held, &entitled.ceiling);
+                over.or_else(|| request.first_over(&held.plus(&kept), &entitled.door))
             })
             .or_else(|| device_limit(cluster, self.devices.over(cluster, &self.tree, queue, task, room)))
         })
@@ -271,9 +280,22 @@ impl SessionPlugin for Capacity {
     ) -> Option<Reason> {
         let (more, own) = (without_pods(more), &cluster.job(job).held().let_through);
         self.limit(cluster, queue, |id, account| {
-            let kept = self.let_through(cluster, id).minus_clamped(own);
-            more.first_over(&self.claimed(cluster, id).plus(&kept), &account.entitled.ceiling)
+            let (held, kept) = (self.claimed(cluster, id), self.let_through(cluster, id).minus_clamped(own));
+            let over = more.first_over(&held, &account.entitled.ceiling);
+            over.or_else(|| more.first_over(&held.plus(&kept), &account.entitled.door))
         })
+    }
+
+    fn passes_gate(&self, cluster: &ClusterState, queue: QueueId, task: TaskId) -> Option<Reason> {
+        let request = without_pods(&cluster.shape_of(task).request);
+        self.shut(cluster, queue)
+            .or_else(|| {
+                self.limit(cluster, queue, |id, account| {
+                    let held = self.claimed(cluster, id).plus(&self.let_through(cluster, id));
+                    request.first_over(&held, &account.entitled.door)
+                })
+            })
+            .or_else(|| device_limit(cluster, self.devices.over(cluster, &self.tree, queue, task, Room::AfterRelease)))
     }
 
     fn preemptive(&self, cluster: &ClusterState, queue: QueueId, tasks: &[TaskId]) -> bool {
@@ -319,7 +341,8 @@ impl SessionPlugin for Capacity {
         let min = without_pods(min);
         let limit = self.limit(cluster, queue, |id, account| {
             let held = self.claimed(cluster, id).minus_clamped(&freeable.in_queue);
-            let used = held.plus(&account.inqueue).minus_clamped(&account.elastic);
+            let inqueue = account.inqueue.minus_clamped(&freeable.kept_for_lower);
+            let used = held.plus(&inqueue).minus_clamped(&account.elastic);
             min.first_over(&used, &account.entitled.door)
         });
         limit.map_or(Vote::Permit, |reason| Vote::Reject(Box::new(reason)))
@@ -341,6 +364,19 @@ impl SessionPlugin for Capacity {
             }
         }
         Some(excess)
+    }
+
+    /// Where a queue is due nothing itself, what the queues above it are due counts, as far as the level goes.
+    fn compared(&self, cluster: &ClusterState, gainer: QueueId, loser: QueueId) -> Option<[QueueId; 2]> {
+        let is_due = |id: &QueueId| self.queues.get(id).is_some_and(|account| !account.entitled.due.is_best_effort());
+        if self.levels == 0 || (is_due(&gainer) && is_due(&loser)) {
+            return None;
+        }
+        let side = |own: QueueId, other: QueueId| {
+            let apart = |above: &QueueId| !self.tree.path(cluster, other).contains(above);
+            self.tree.ancestors(cluster, own, self.levels).take_while(apart).filter(is_due).last().unwrap_or(own)
+        };
+        Some([side(gainer, loser), side(loser, gainer)])
     }
 
     fn deserved(&self, queue: QueueId) -> Option<Resources> {

@@ -334,6 +334,16 @@ impl PluginSet {
         self.flat(Point::Allocatable).find_map(|plugin| plugin.allocatable(cluster, queue, task, room))
     }
 
+    /// Why a task may not be let through the gate of its queue, if it may not.
+    pub fn passes_gate(&self, cluster: &ClusterState, queue: QueueId, task: TaskId) -> Option<Reason> {
+        self.flat(Point::Allocatable).find_map(|plugin| plugin.passes_gate(cluster, queue, task))
+    }
+
+    /// Whose shares are compared when one queue takes from another.
+    pub fn compared(&self, cluster: &ClusterState, gainer: QueueId, loser: QueueId) -> [QueueId; 2] {
+        self.plugins.iter().find_map(|plugin| plugin.compared(cluster, gainer, loser)).unwrap_or([gainer, loser])
+    }
+
     /// Why a queue may not hold what the minimum of a job still asks for, if it may not.
     pub fn minimum_allocatable(
         &self,

@@ -43,13 +43,15 @@ pub struct Unwanted {
     pub why: String,
 }
 
-/// What evictions could free for a job that stands at the door. Without an action that evicts, nothing.
+/// What a job that stands at the door could get of others. Without an action that evicts, only what nobody holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Freeable {
     /// In its own queue, by preemption.
     pub in_queue: Resources,
     /// In other queues, by reclaim.
     pub elsewhere: Resources,
+    /// What admission keeps for lower jobs of its queue that hold nothing yet: nobody has to go for that.
+    pub kept_for_lower: Resources,
 }
 
 /// For whom victims are asked for.
@@ -232,6 +234,12 @@ pub trait SessionPlugin: Send {
         None
     }
 
+    /// Why a task may not be let through the gate of its queue: like [`allocatable`](Self::allocatable) after a release, but
+    /// nodes may be yet to come. The first reason wins.
+    fn passes_gate(&self, cluster: &ClusterState, queue: QueueId, task: TaskId) -> Option<Reason> {
+        self.allocatable(cluster, queue, task, Room::AfterRelease)
+    }
+
     /// Whether a queue may reclaim for these tasks. All must agree.
     fn preemptive(&self, cluster: &ClusterState, queue: QueueId, tasks: &[TaskId]) -> bool {
         true
@@ -298,6 +306,12 @@ pub trait SessionPlugin: Send {
 
     /// What a queue is due in this session, for people to read; `None` if the plugin divides nothing between queues.
     fn deserved(&self, queue: QueueId) -> Option<Resources> {
+        None
+    }
+
+    /// Whose shares are compared when `gainer` takes from `loser`: their own, or those of queues above them, if the plugin
+    /// says so.
+    fn compared(&self, cluster: &ClusterState, gainer: QueueId, loser: QueueId) -> Option<[QueueId; 2]> {
         None
     }
 
