@@ -189,13 +189,15 @@ fn turn(
     known: Option<VecDeque<TaskId>>,
     repairs: &[(JobId, u32)],
 ) -> Option<VecDeque<TaskId>> {
+    let nobody_asks = n_asking(session.cluster(), job) == 0;
     // An earlier turn has seen to that.
     if known.is_none()
         && let Some(reason) = let_through(session, queue, job)
+        && nobody_asks
     {
         session.explain_job(job, reason);
     }
-    if n_asking(session.cluster(), job) == 0 {
+    if nobody_asks {
         return None;
     }
     if let Some(reason) = hopeless(session, job) {

@@ -74,11 +74,22 @@ pub(crate) fn let_through(session: &mut Session<'_>, queue: QueueId, id: JobId) 
             session.set_queue_gate(task, QueueGate::Shut);
         }
         // With all that is asked for, where that is known.
-        return session.plugins().minimum_allocatable(session.cluster(), queue, id, &least).or(refused);
+        refused = session.plugins().minimum_allocatable(session.cluster(), queue, id, &least).or(refused);
+        explain_who_stays(session, id, refused.as_ref());
+        return refused;
     }
     let gates = u32::try_from(opened.len()).unwrap_or(u32::MAX);
     for task in opened {
         session.open_gate(task);
     }
+    explain_who_stays(session, id, refused.as_ref());
     refused.or(Some(Reason::SchedulingGated { gates }))
+}
+
+/// Tells those at the gate why they stay there: others of their job may wait for something else.
+fn explain_who_stays(session: &mut Session<'_>, job: JobId, why: Option<&Reason>) {
+    let Some(why) = why else { return };
+    for task in at_the_gate(session.cluster(), job, QueueGate::Shut).collect::<Vec<_>>() {
+        session.explain_promise(task, why.clone());
+    }
 }

@@ -26,22 +26,20 @@ struct Reclaim {
     blind: bool,
 }
 
-/// Which queues may reclaim for which shapes of tasks, as the action begins: with what they gain they may so for less.
-struct Entitled {
-    known: BTreeMap<(QueueId, ShapeId), bool>,
-    blind: bool,
-}
+/// Which queues may reclaim for which shapes of tasks, as the action begins. With what they gain they may do so for less;
+/// one that may do so for more because it has lost something does that in the next session.
+#[derive(Default)]
+struct Entitled(BTreeMap<(QueueId, ShapeId), bool>);
 
 impl Entitled {
     /// Whether a queue may reclaim for any of a job's tasks that wait.
     fn any_task_of(&mut self, session: &Session<'_>, queue: QueueId, job: JobId) -> bool {
         let (cluster, plugins) = (session.cluster(), session.plugins());
         let mut waiting = cluster.job(job).tasks().filter(|task| cluster.task(*task).status() == TaskStatus::Pending);
-        self.blind
-            || waiting.any(|task| {
-                let key = (queue, cluster.task(task).shape);
-                *self.known.entry(key).or_insert_with(|| plugins.preemptive(cluster, queue, &[task]))
-            })
+        waiting.any(|task| {
+            let key = (queue, cluster.task(task).shape);
+            *self.0.entry(key).or_insert_with(|| plugins.preemptive(cluster, queue, &[task]))
+        })
     }
 }
 
@@ -62,7 +60,7 @@ impl Action for Reclaim {
 
     fn execute(&mut self, session: &mut Session<'_>) {
         let mut vain = if self.blind { Vain::blind() } else { Vain::default() };
-        let mut entitled = Entitled { known: BTreeMap::new(), blind: self.blind };
+        let mut entitled = Entitled::default();
         let may_gain = |session: &Session<'_>, queue, job| entitled.any_task_of(session, queue, job);
         for_each_reclaimer(session, INFO.name, self.votes, may_gain, |who, session| who.make_room(session, &mut vain));
     }

@@ -264,8 +264,8 @@ impl SessionPlugin for Capacity {
                 let held = self.tree.held(cluster, id, part);
                 let kept = kept_for_others(cluster, &self.let_through(cluster, id), task);
                 let entitled = &account.entitled;
-                let over = request.first_over(&held, &entitled.ceiling);
-                over.or_else(|| request.first_over(&held.plus(&kept), &entitled.door))
+                let over = request.first_over(&held.plus(&kept), &entitled.door);
+                over.or_else(|| request.first_over(&held, &entitled.ceiling))
             })
             .or_else(|| device_limit(cluster, self.devices.over(cluster, &self.tree, queue, task, room)))
         })
@@ -281,8 +281,8 @@ impl SessionPlugin for Capacity {
         let (more, own) = (without_pods(more), &cluster.job(job).held().let_through);
         self.limit(cluster, queue, |id, account| {
             let (held, kept) = (self.claimed(cluster, id), self.let_through(cluster, id).minus_clamped(own));
-            let over = more.first_over(&held, &account.entitled.ceiling);
-            over.or_else(|| more.first_over(&held.plus(&kept), &account.entitled.door))
+            let over = more.first_over(&held.plus(&kept), &account.entitled.door);
+            over.or_else(|| more.first_over(&held, &account.entitled.ceiling))
         })
     }
 

@@ -85,11 +85,13 @@ fn explain_task(cluster: &ClusterState, reasons: &mut Reasons, id: TaskId) {
     let task = cluster.task(id);
     let now = cluster.now();
     match task.status() {
-        // It waits for what its job waits for.
+        // It waits for its queue, as it was told, or for what its job waits for.
         TaskStatus::Gated
             if task.queue_gate() == QueueGate::Shut && task.job.is_some_and(|job| reasons.job(job).is_some()) =>
         {
-            reasons.clear_task(id);
+            if reasons.own(id).is_some_and(|own| matches!(own.reason, Reason::SchedulingGated { .. })) {
+                reasons.clear_task(id);
+            }
         }
         TaskStatus::Gated => {
             reasons.set_task(id, Reason::SchedulingGated { gates: task.gates }, now);
