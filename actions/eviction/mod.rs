@@ -165,6 +165,7 @@ impl Beneficiary<'_> {
         after: &Shares,
     ) {
         statement.commit(|cluster, victim| EvictionCertificate {
+            volcano_votes: self.votes == VictimVotes::Volcano,
             action: self.action.to_owned(),
             beneficiary: cluster.job_label(self.job),
             placements: Arc::clone(placements),

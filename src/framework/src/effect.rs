@@ -48,6 +48,9 @@ pub struct EvictionCertificate {
     /// How long it may take to end, in seconds, if that is not for the pod to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_seconds: Option<u32>,
+    /// Whether an empty answer of the plugins of one tier handed the victims over to the next, as in Volcano.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub volcano_votes: bool,
     /// What the decision does to the shares of the queues: of the one that gains, and of the victim's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<ShareMove>,

@@ -224,6 +224,11 @@ impl PluginSet {
         self.tiers(point).flatten()
     }
 
+    /// Whether a plugin is in the first tier that answers at a point, so that its veto stands.
+    pub fn decides(&self, point: Point, plugin: &str) -> bool {
+        self.tiers(point).next().is_some_and(|mut tier| tier.any(|one| one.name() == plugin))
+    }
+
     /// Place of a job among those of its queue.
     pub fn job_rank(&self, cluster: &ClusterState, id: JobId) -> JobRank {
         let mut rank = Rank::default();
