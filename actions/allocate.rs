@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use krafla_framework::rank::{JobRank, QueueRank};
 use krafla_framework::{Action, ActionInfo, Arguments, RankedQueue, Reason, Session};
 use krafla_model::queue::ROOT_QUEUE;
-use krafla_model::{ClusterState, JobId, QueueId, Resources, TaskId, TaskStatus};
+use krafla_model::{ClusterState, JobId, QueueId, ShapeId, TaskId, TaskStatus};
 
 use crate::enqueue::{ClosedQueues, explain_missing_queue};
-use crate::placement::{
-    Attempt, can_still_start, cluster_is_too_full_for, explain_promises, needed_first, place_one, placed,
-};
+use crate::gates::{let_through, waits_at_its_gate};
+use crate::hopeless::{Plain, beyond_its_queue, hopeless, is_more_than_the_cluster, plain, refuse_the_hopeless};
+use crate::placement::{Attempt, can_still_start, explain_promises, needed_first, place_one, placed};
 use crate::promises::{give_up_what_may_not_be_had, is_expected, is_nominated, with_promises};
 
 /// Name and arguments.
@@ -38,6 +38,9 @@ struct Work {
     /// Started gangs that lacked members when the session began, by queue, with how many. What is refused behind one of
     /// them waits for its repair, also when that has just been made.
     repairs: BTreeMap<QueueId, Vec<(JobId, u32)>>,
+    /// Jobs that no placement could serve when the session began, with what they ask for alike. Room only shrinks while
+    /// jobs are placed, so they need no turn: of thousands that wait only the others are put in order.
+    hopeless: Vec<(JobId, Plain, Reason)>,
 }
 
 impl Action for Allocate {
@@ -76,6 +79,7 @@ impl Action for Allocate {
             take_turn(session, &mut work, queue, job);
             put_back(session, &mut work, queue);
         }
+        refuse_the_hopeless(session, &work.hopeless, &work.repairs);
     }
 }
 
@@ -94,6 +98,9 @@ fn take_turn(session: &mut Session<'_>, work: &mut Work, queue: QueueId, job: Jo
 /// Jobs that may be placed; the others learn why not.
 fn collect(session: &mut Session<'_>) -> Work {
     let (mut work, mut closed) = (Work::default(), ClosedQueues::default());
+    // Whoever room is kept for has more than the others.
+    let nothing_is_kept = session.cluster().reservations().next().is_none();
+    let mut none_fits: BTreeMap<(ShapeId, u32), Option<Reason>> = BTreeMap::new();
     for job in session.cluster().waiting_jobs().collect::<Vec<_>>() {
         let (lacks, queue) = (lacking(session.cluster(), job), session.cluster().job(job).queue);
         if let Some(queue) = queue.filter(|_| lacks > 0) {
@@ -113,7 +120,14 @@ fn collect(session: &mut Session<'_>) -> Work {
             session.explain_job(job, reason);
             continue;
         }
-        if n_asking(session.cluster(), job) == 0 {
+        if n_asking(session.cluster(), job) == 0 && !waits_at_its_gate(session.cluster(), job) {
+            continue;
+        }
+        if let Some(alike @ (_, shape, n)) = plain(session, queue, job).filter(|_| nothing_is_kept)
+            && let Some(reason) = none_fits.entry((shape, n)).or_insert_with(|| hopeless(session, job))
+        {
+            session.set_unplaceable(job, is_more_than_the_cluster(reason));
+            work.hopeless.push((job, alike, reason.clone()));
             continue;
         }
         let rank = session.plugins().job_rank(session.cluster(), job);
@@ -126,7 +140,7 @@ fn collect(session: &mut Session<'_>) -> Work {
 }
 
 /// How many pending tasks ask for something; they may not all be tried now.
-fn n_asking(cluster: &ClusterState, job: JobId) -> u32 {
+pub(crate) fn n_asking(cluster: &ClusterState, job: JobId) -> u32 {
     let job = cluster.job(job);
     job.counts().of(TaskStatus::Pending).saturating_sub(job.pending_best_effort())
 }
@@ -188,10 +202,20 @@ fn turn(
     known: Option<VecDeque<TaskId>>,
     repairs: &[(JobId, u32)],
 ) -> Option<VecDeque<TaskId>> {
+    let nobody_asks = n_asking(session.cluster(), job) == 0;
+    // An earlier turn has seen to that.
+    if known.is_none()
+        && let Some(reason) = let_through(session, queue, job)
+        && nobody_asks
+    {
+        session.explain_job(job, reason);
+    }
+    if nobody_asks {
+        return None;
+    }
     if let Some(reason) = hopeless(session, job) {
-        if let Reason::ClusterTooFull { shortage, .. } = &reason {
-            session.set_unplaceable(job, shortage.asked > shortage.limit);
-        }
+        session.set_unplaceable(job, is_more_than_the_cluster(&reason));
+        let reason = beyond_its_queue(session, queue, job).unwrap_or(reason);
         refuse(session, job, reason, repairs);
         return None;
     }
@@ -230,6 +254,7 @@ fn turn(
     } else {
         drop(statement);
         session.set_unplaceable(job, attempt.is_impossible());
+        let reason = beyond_its_queue(session, queue, job).or(reason);
         if let Some(reason) = reason.or_else(|| who_may_not_be_tried(session.cluster(), job)) {
             refuse(session, job, reason, repairs);
         }
@@ -245,7 +270,7 @@ fn lacking(cluster: &ClusterState, job: JobId) -> u32 {
 
 /// Tells a job why it stays. One that found too little room behind a started gang that is being repaired, or has just
 /// been, waits for that.
-fn refuse(session: &mut Session<'_>, job: JobId, reason: Reason, repairs: &[(JobId, u32)]) {
+pub(crate) fn refuse(session: &mut Session<'_>, job: JobId, reason: Reason, repairs: &[(JobId, u32)]) {
     let cluster = session.cluster();
     let own = cluster.job(job);
     let ahead = repairs.iter().find(|(id, _)| *id != job && cluster.job(*id).priority >= own.priority);
@@ -269,37 +294,6 @@ fn who_may_not_be_tried(cluster: &ClusterState, job: JobId) -> Option<Reason> {
     parked
         .max_by_key(|task| task.retry_at)
         .map(|task| Reason::BindRefused { times: task.refusals, retry_at: task.retry_at })
-}
-
-/// Why no placement at all can complete the gang: its minimum asks for more than the whole cluster has free. A sum over
-/// nodes is all it costs, and it spares a full cluster from being searched for every job that waits.
-fn hopeless(session: &Session<'_>, id: JobId) -> Option<Reason> {
-    let cluster = session.cluster();
-    let job = cluster.job(id);
-    if session.plugins().job_ready(cluster, id) {
-        return None;
-    }
-    let needed = job.min_available().saturating_sub(placed(job));
-    cluster_is_too_full_for(cluster, id, &least_request(cluster, id, needed)?, needed)
-}
-
-/// The least that any `needed` of a job's pending tasks ask for together; `None` where that is not plain: tasks of
-/// several shapes of which not all are needed.
-fn least_request(cluster: &ClusterState, id: JobId, needed: u32) -> Option<Resources> {
-    let (job, asking) = (cluster.job(id), n_asking(cluster, id));
-    if needed == 0 || needed > asking {
-        return None;
-    }
-    if needed == asking {
-        let slots = i64::from(needed);
-        return Some(job.held().pending.clone().with(krafla_model::ResourceId::PODS, slots));
-    }
-    let mut shapes = job
-        .tasks()
-        .filter(|task| cluster.task(*task).status() == TaskStatus::Pending && !cluster.shape_of(*task).best_effort)
-        .map(|task| cluster.task(task).shape);
-    let first = shapes.next()?;
-    shapes.all(|shape| shape == first).then(|| cluster.shape(first).request.times(i64::from(needed)))
 }
 
 /// The job runs. Tasks beyond its minimum that found no node say so; if none is left, the job waits no longer.

@@ -42,7 +42,7 @@ impl Action for Consolidate {
     fn execute(&mut self, session: &mut Session<'_>) {
         let until = session.cluster().now() + self.timeout_ms;
         let mut futile = Futile::default();
-        for (queue, jobs) in starving_by_queue(session) {
+        for (queue, jobs) in starving_by_queue(session, |_, _| true) {
             for job in jobs {
                 if session.plugins().overused(session.cluster(), queue).is_some() {
                     break;

@@ -52,7 +52,7 @@ impl Action for GangPreempt {
     }
 
     fn execute(&mut self, session: &mut Session<'_>) {
-        for (queue, jobs) in starving_by_queue(session) {
+        for (queue, jobs) in starving_by_queue(session, |_, _| true) {
             for job in jobs {
                 let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherJobs, votes: self.votes };
                 who.make_room_by_bundles(session, self.allow_whole);

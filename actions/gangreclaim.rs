@@ -2,6 +2,7 @@
 
 use krafla_framework::{Action, ActionInfo, Arguments, Session, VictimVotes};
 
+use crate::eviction::Beneficiary;
 use crate::gangpreempt::{ARGUMENTS, allows_whole};
 use crate::reclaim::for_each_reclaimer;
 use crate::victim_votes;
@@ -30,8 +31,8 @@ impl Action for GangReclaim {
     }
 
     fn execute(&mut self, session: &mut Session<'_>) {
-        for_each_reclaimer(session, INFO.name, self.votes, |who, session| {
-            who.make_room_by_bundles(session, self.allow_whole)
-        });
+        let make_room =
+            |who: &Beneficiary<'_>, session: &mut Session<'_>| who.make_room_by_bundles(session, self.allow_whole);
+        for_each_reclaimer(session, INFO.name, self.votes, |_, _, _| true, make_room);
     }
 }

@@ -10,6 +10,8 @@ pub mod enqueue;
 mod eviction;
 pub mod gangpreempt;
 pub mod gangreclaim;
+mod gates;
+mod hopeless;
 mod placement;
 pub mod preempt;
 mod promises;

@@ -67,8 +67,12 @@ fn place(
         Ok(Room::AfterRelease) => SearchLimits { may_start: false, may_wait: true },
         Err(reason) => {
             let cluster = statement.session().cluster();
-            // Where the whole cluster has no room, the queue's limit is not what the task waits for.
-            let reason = cluster_is_too_full(cluster, &cluster.shape_of(task).request, 1).unwrap_or(reason);
+            let request = &cluster.shape_of(task).request;
+            let too_full = || cluster_is_too_full(cluster, request, 1);
+            let reason = match is_for_its_queue(statement.session(), queue, task, &reason) {
+                true => reason,
+                false => too_full().unwrap_or(reason),
+            };
             attempt.held_back.get_or_insert((task, reason));
             return false;
         }
@@ -93,6 +97,21 @@ fn place(
             }
             false
         }
+    }
+}
+
+/// Whether a refusal of its queue is what a task waits for, whatever room nodes have: a limit of the queue's own, or of
+/// one above it, and not what it is due as things are.
+fn is_for_its_queue(session: &Session<'_>, queue: QueueId, task: TaskId, reason: &Reason) -> bool {
+    let cluster = session.cluster();
+    match (reason, cluster.task(task).job) {
+        // Devices that are claimed are not among what is asked of nodes.
+        (Reason::QueueLimit { shortage, .. }, Some(job)) if !shortage.resource.contains("deviceclass/") => {
+            let request = &cluster.shape_of(task).request;
+            let limit = session.plugins().minimum_allocatable(cluster, queue, job, request);
+            limit.is_some_and(|limit| limit.is_of_the_queue(cluster))
+        }
+        _ => reason.is_of_the_queue(cluster),
     }
 }
 

@@ -56,7 +56,7 @@ impl Action for Preempt {
 
     fn execute(&mut self, session: &mut Session<'_>) {
         let mut vain = if self.blind { Vain::blind() } else { Vain::default() };
-        for (queue, jobs) in starving_by_queue(session) {
+        for (queue, jobs) in starving_by_queue(session, |_, _| true) {
             for &job in &jobs {
                 let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherJobs, votes: self.votes };
                 who.make_room(session, &mut vain);
@@ -85,14 +85,18 @@ fn within(session: &mut Session<'_>, queue: QueueId, job: JobId, votes: VictimVo
 }
 
 /// Jobs that starve, or would have more than their minimum, in order, by queue, in order. Not those at the door, of
-/// queues that are not open, or that are not valid: for them nobody is evicted.
-pub(crate) fn starving_by_queue(session: &Session<'_>) -> Vec<(QueueId, Vec<JobId>)> {
+/// queues that are not open, or that are not valid: for them nobody is evicted. Nor those of which it is known that
+/// nothing may be done for them (`may_gain`): of thousands that wait only those are put in order that matter.
+pub(crate) fn starving_by_queue(
+    session: &Session<'_>,
+    mut may_gain: impl FnMut(QueueId, JobId) -> bool,
+) -> Vec<(QueueId, Vec<JobId>)> {
     let (cluster, plugins) = (session.cluster(), session.plugins());
     let mut found: Vec<(QueueRank, JobRank)> = Vec::new();
     for id in cluster.waiting_jobs() {
         let job = cluster.job(id);
         let Some(queue) = job.queue.filter(|queue| cluster.queue(*queue).is_open()) else { continue };
-        let lacks_nothing = job.is_pending() || !plugins.job_wants_more(cluster, id);
+        let lacks_nothing = job.is_pending() || !may_gain(queue, id) || !plugins.job_wants_more(cluster, id);
         if lacks_nothing || plugins.job_valid(cluster, id).is_some() {
             continue;
         }

@@ -208,6 +208,7 @@ fn preempt(session: &mut Session<'_>, task: TaskId, node: NodeId, victims: &[Tas
     let mut statement = session.statement();
     if placed.iter().all(|victim| statement.evict(*victim).is_ok()) {
         statement.commit(|cluster, _| EvictionCertificate {
+            volcano_votes: false,
             action: DEFAULT_PREEMPTION.to_owned(),
             beneficiary: cluster.task_label(task),
             placements: Arc::clone(&placements),

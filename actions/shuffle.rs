@@ -64,6 +64,7 @@ fn evict(session: &mut Session<'_>, task: TaskId, cause: &Cause) -> bool {
         }
     }
     statement.commit(|cluster, victim| EvictionCertificate {
+        volcano_votes: false,
         action: INFO.name.to_owned(),
         beneficiary: String::new(),
         placements: Arc::new([]),

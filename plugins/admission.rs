@@ -1,12 +1,12 @@
 //! What admission keeps free for jobs that were let in and do not hold it yet. Shared by the plugins that guard the
 //! door: `overcommit`, `proportion` and `capacity`.
 
-use krafla_model::{ClusterState, JobId, JobPhase, Resources, TaskStatus};
+use krafla_model::{ClusterState, JobId, JobPhase, QueueGate, Resources, TaskId, TaskStatus};
 
 /// What is kept for a job that was admitted before: its `minResources` less what it holds.
 ///
 /// A job that runs counts only while its minimum is placed: a Spark job whose driver has ended does not reserve again.
-/// Tasks behind scheduling gates cannot use it, so their requests are taken off.
+/// Tasks behind scheduling gates cannot use it, so their requests are taken off; not those that only wait for the queue.
 ///
 /// Nothing is kept for a job that fits no node at all: it would shut the door on the others for ever.
 ///
@@ -41,7 +41,11 @@ fn gated_request(cluster: &ClusterState, id: JobId) -> Resources {
     let mut sum = Resources::default();
     let job = cluster.job(id);
     if job.counts().of(TaskStatus::Gated) > 0 {
-        for task in job.tasks().filter(|task| cluster.task(*task).status() == TaskStatus::Gated) {
+        let stuck = |task: &TaskId| {
+            let task = cluster.task(*task);
+            task.status() == TaskStatus::Gated && task.queue_gate() == QueueGate::None
+        };
+        for task in job.tasks().filter(stuck) {
             sum.add(&cluster.shape_of(task).request);
         }
     }

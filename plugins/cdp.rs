@@ -48,6 +48,10 @@ impl SessionPlugin for Cdp {
         Comparison::Always
     }
 
+    fn reclaims_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        self.preempts_no_more(cluster, job, than)
+    }
+
     fn reclaimable(&self, cluster: &ClusterState, _: TaskId, candidates: &[TaskId]) -> Victims {
         cooled_down(cluster, candidates)
     }

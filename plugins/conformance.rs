@@ -36,6 +36,10 @@ impl SessionPlugin for Conformance {
         Comparison::Always
     }
 
+    fn reclaims_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        self.preempts_no_more(cluster, job, than)
+    }
+
     fn reclaimable(&self, cluster: &ClusterState, _: TaskId, candidates: &[TaskId]) -> Victims {
         dispensable(cluster, candidates)
     }

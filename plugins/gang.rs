@@ -83,6 +83,10 @@ impl SessionPlugin for Gang {
         Comparison::Now
     }
 
+    fn reclaims_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        self.preempts_no_more(cluster, job, than)
+    }
+
     fn reclaimable(&self, cluster: &ClusterState, _: TaskId, candidates: &[TaskId]) -> Victims {
         spare_of_each_job(cluster, candidates)
     }

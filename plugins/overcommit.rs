@@ -67,6 +67,7 @@ impl SessionPlugin for Overcommit {
         // Pod slots are not held against anyone at the door, as in `proportion`.
         let min = min.clone().with(ResourceId::PODS, 0);
         let promised = self.promised.minus_clamped(&freeable.in_queue).minus_clamped(&freeable.elsewhere);
+        let promised = promised.minus_clamped(&freeable.kept_for_lower);
         match min.first_over(&promised, &self.ceiling) {
             None => Vote::Permit,
             Some(short) => {

@@ -39,6 +39,10 @@ impl SessionPlugin for Pdb {
         if cluster.has_budgets() { Comparison::Unknown } else { Comparison::Always }
     }
 
+    fn reclaims_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        self.preempts_no_more(cluster, job, than)
+    }
+
     fn reclaimable(&self, cluster: &ClusterState, _: TaskId, candidates: &[TaskId]) -> Victims {
         within_budgets(cluster, candidates)
     }

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use krafla_framework::session_plugin::{Freeable, SessionPlugin, Victims, Vote};
+use krafla_framework::session_plugin::{Comparison, Freeable, SessionPlugin, Victims, Vote};
 use krafla_framework::share::{self, RelativeShare};
 use krafla_framework::{PluginEntry, PluginInfo, Point, Rank, Reason, Room, Shortage};
 use krafla_model::resources::Limits;
-use krafla_model::{ClusterState, JobId, Limit, QueueId, Resources, Shortfall, TaskId};
+use krafla_model::{ClusterState, JobId, Limit, Queue, QueueId, Resources, Shortfall, TaskId};
 
 use crate::admission;
-use crate::queue_limits::{capability, without_pods};
+use crate::queue_limits::{capability, kept_for_others, without_pods};
 use crate::water_filling::{Claim, divide};
 
 /// Name, arguments and points.
@@ -111,11 +111,11 @@ impl Proportion {
         dues
     }
 
-    /// Whether a task belongs to the first unit of its queue: a gang's minimum, or one task, while the queue holds
+    /// Whether the next task of a job belongs to the first unit of its queue: a gang's minimum, or one task, while the queue holds
     /// nothing else. Such a unit may be larger than what the queue is due, since it cannot be divided; without it a
     /// queue whose due is smaller than its smallest job would never start anything.
-    fn is_first_unit(cluster: &ClusterState, queue: QueueId, task: TaskId) -> bool {
-        let Some(job) = cluster.task(task).job.map(|job| cluster.job(job)) else { return false };
+    fn is_first_unit(cluster: &ClusterState, queue: QueueId, job: JobId) -> bool {
+        let job = cluster.job(job);
         let alone = cluster.queue(queue).held().occupied() == job.held().occupied();
         alone && (job.held().occupied().is_zero() || job.n_ready() + job.n_pipelined() < job.min_available())
     }
@@ -135,19 +135,24 @@ impl Proportion {
         request: &Resources,
         room: Room,
         first_unit: bool,
+        kept: impl Fn(&Resources) -> Resources,
     ) -> Option<Reason> {
         let queue = cluster.queue(id);
         if !queue.is_open() {
             return Some(Reason::queue_not_open(cluster, id));
         }
         let share = self.queues.get(&id)?;
-        let held = match room {
-            // What terminates still takes room until it is gone.
-            Room::Now => queue.held().occupied(),
-            Room::AfterRelease => queue.held().claimed(),
+        let held_by = |queue: &Queue| {
+            let held = match room {
+                // What terminates still takes room until it is gone.
+                Room::Now => queue.held().occupied(),
+                Room::AfterRelease => queue.held().claimed(),
+            };
+            held.plus(&kept(&queue.held().let_through))
         };
+        let held = held_by(queue);
         let request = without_pods(request);
-        let limit_of = |queue: &krafla_model::Queue, short| Reason::QueueLimit {
+        let limit_of = |queue: &Queue, short| Reason::QueueLimit {
             queue: queue.spec.name.clone(),
             shortage: Shortage::new(short, cluster),
         };
@@ -158,10 +163,11 @@ impl Proportion {
         if let Some(short) = request.first_over(&held, &share.real_capability) {
             return Some(limit_of(queue, short));
         }
-        queue.path().iter().map(|above| cluster.queue(*above)).find_map(|above| {
-            let held = if room == Room::Now { above.held().occupied() } else { above.held().claimed() };
-            Some(limit_of(above, request.first_over(&held, &capability(above))?))
-        })
+        queue
+            .path()
+            .iter()
+            .map(|above| cluster.queue(*above))
+            .find_map(|above| Some(limit_of(above, request.first_over(&held_by(above), &capability(above))?)))
     }
 }
 
@@ -234,8 +240,29 @@ impl SessionPlugin for Proportion {
     }
 
     fn allocatable(&self, cluster: &ClusterState, queue: QueueId, task: TaskId, room: Room) -> Option<Reason> {
-        let first_unit = Self::is_first_unit(cluster, queue, task);
-        self.beyond(cluster, queue, &cluster.shape_of(task).request, room, first_unit)
+        let first_unit = cluster.task(task).job.is_some_and(|job| Self::is_first_unit(cluster, queue, job));
+        let kept = |let_through: &Resources| kept_for_others(cluster, let_through, task);
+        self.beyond(cluster, queue, &cluster.shape_of(task).request, room, first_unit, kept)
+    }
+
+    /// What it is due is no limit of the queue's own: that follows what others want, and the nodes.
+    fn minimum_allocatable(&self, cluster: &ClusterState, id: QueueId, job: JobId, more: &Resources) -> Option<Reason> {
+        let (more, own) = (without_pods(more), &cluster.job(job).held().let_through);
+        let real_capability = &self.queues.get(&id)?.real_capability;
+        let held = |queue: &Queue| queue.held().claimed().plus(&queue.held().let_through.minus_clamped(own));
+        let limit_of = |queue: &Queue, short| Reason::QueueLimit {
+            queue: queue.spec.name.clone(),
+            shortage: Shortage::new(short, cluster),
+        };
+        let queue = cluster.queue(id);
+        let over_own = more.first_over(&held(queue), real_capability).map(|short| limit_of(queue, short));
+        over_own.or_else(|| {
+            queue
+                .path()
+                .iter()
+                .map(|above| cluster.queue(*above))
+                .find_map(|above| Some(limit_of(above, more.first_over(&held(above), &capability(above))?)))
+        })
     }
 
     fn preemptive(&self, cluster: &ClusterState, queue: QueueId, tasks: &[TaskId]) -> bool {
@@ -243,7 +270,8 @@ impl SessionPlugin for Proportion {
         for &task in tasks {
             sum.add(&cluster.shape_of(task).request);
         }
-        self.beyond(cluster, queue, &sum, Room::AfterRelease, false).is_none()
+        let nothing = |_: &Resources| Resources::default();
+        self.beyond(cluster, queue, &sum, Room::AfterRelease, false, nothing).is_none()
     }
 
     /// From each queue as long as it holds more than it deserves in some dimension.
@@ -264,6 +292,11 @@ impl SessionPlugin for Proportion {
         Victims::Only(victims)
     }
 
+    /// It does not look at who asks. Who has been named before counts as gone.
+    fn reclaims_no_more(&self, _: &ClusterState, _: JobId, _: JobId) -> Comparison {
+        Comparison::Now
+    }
+
     fn job_enqueueable(&self, cluster: &ClusterState, id: JobId, freeable: &Freeable) -> Vote {
         let job = cluster.job(id);
         let Some(queue_id) = job.queue else { return Vote::Abstain };
@@ -273,7 +306,8 @@ impl SessionPlugin for Proportion {
         }
         let (Some(min), Some(share)) = (&job.min_resources, self.queues.get(&queue_id)) else { return Vote::Permit };
         let held = queue.held().claimed().minus_clamped(&freeable.in_queue);
-        let used = held.plus(&share.inqueue).minus_clamped(&share.elastic);
+        let inqueue = share.inqueue.minus_clamped(&freeable.kept_for_lower);
+        let used = held.plus(&inqueue).minus_clamped(&share.elastic);
         match without_pods(min).first_over(&used, &share.real_capability) {
             None => Vote::Permit,
             Some(short) => Vote::Reject(Box::new(Reason::QueueLimit {

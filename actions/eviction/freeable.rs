@@ -5,11 +5,14 @@
 use std::collections::BTreeMap;
 
 use krafla_framework::{Freeable, Session};
-use krafla_model::{ClusterState, JobId, QueueId, Resources, TaskId, TaskStatus};
+use krafla_model::{ClusterState, JobId, JobPhase, QueueId, Resources, TaskId, TaskStatus};
 
 /// Sums that jobs of one queue and one priority have in common, reckoned once a session.
 #[derive(Default)]
-pub(crate) struct FreeableSums(BTreeMap<(QueueId, i32), Resources>);
+pub(crate) struct FreeableSums {
+    in_queue: BTreeMap<(QueueId, i32), Resources>,
+    kept: BTreeMap<(QueueId, i32), Resources>,
+}
 
 impl FreeableSums {
     /// What could be freed for a job by the actions of this configuration. Cost: the tasks of its queue, once.
@@ -17,8 +20,10 @@ impl FreeableSums {
         let (cluster, job) = (session.cluster(), session.cluster().job(id));
         let Some(queue) = job.queue else { return Freeable::default() };
         let mut freeable = Freeable::default();
+        let kept = self.kept.entry((queue, job.priority));
+        freeable.kept_for_lower = kept.or_insert_with(|| kept_for_lower(cluster, queue, job.priority)).clone();
         if ["preempt", "gangpreempt"].into_iter().any(|action| session.has_action(action)) {
-            let sum = self.0.entry((queue, job.priority)).or_insert_with(|| below(cluster, queue, job.priority));
+            let sum = self.in_queue.entry((queue, job.priority)).or_insert_with(|| below(cluster, queue, job.priority));
             freeable.in_queue = sum.clone();
         }
         if ["reclaim", "gangreclaim"].into_iter().any(|action| session.has_action(action))
@@ -42,6 +47,19 @@ fn below(cluster: &ClusterState, queue: QueueId, priority: i32) -> Resources {
         };
         for task in job.tasks().filter(may_go).take(spare) {
             sum.add(&cluster.shape_of(task).request);
+        }
+    }
+    sum
+}
+
+/// What admission keeps for jobs of lower priority in a queue that were let in and hold nothing. Cost: its waiting jobs.
+fn kept_for_lower(cluster: &ClusterState, queue: QueueId, priority: i32) -> Resources {
+    let mut sum = Resources::default();
+    for job in cluster.waiting_jobs().map(|job| cluster.job(job)) {
+        let waits_inside = job.queue == Some(queue) && job.phase == JobPhase::Inqueue && job.priority < priority;
+        let holds_nothing = job.held().occupied().is_zero() && job.counts().of(TaskStatus::Gated) == 0;
+        if waits_inside && holds_nothing && !job.is_unplaceable() {
+            sum.add(&job.inqueue_reservation());
         }
     }
     sum

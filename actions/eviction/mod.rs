@@ -165,6 +165,7 @@ impl Beneficiary<'_> {
         after: &Shares,
     ) {
         statement.commit(|cluster, victim| EvictionCertificate {
+            volcano_votes: self.votes == VictimVotes::Volcano,
             action: self.action.to_owned(),
             beneficiary: cluster.job_label(self.job),
             placements: Arc::clone(placements),
@@ -178,10 +179,14 @@ impl Beneficiary<'_> {
 
     /// Says that evictions would not help, if any could have been made.
     fn explain_failure(&self, session: &mut Session<'_>, Failure { found, candidates }: Failure) {
-        if candidates == 0 {
+        let cluster = session.cluster();
+        // What its queue may not hold no eviction lets it have.
+        let is_of_the_queue =
+            session.reasons().job(self.job).is_some_and(|standing| standing.reason.is_of_the_queue(cluster));
+        if candidates == 0 || is_of_the_queue {
             return;
         }
-        let job = session.cluster().job(self.job);
+        let job = cluster.job(self.job);
         let (placed, needed) = (placed(job) + found, job.min_available());
         session.explain_job(self.job, Reason::EvictionsWouldNotHelp { placed, needed, candidates });
     }

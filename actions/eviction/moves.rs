@@ -285,6 +285,7 @@ impl Beneficiary<'_> {
         statement.commit(|cluster, victim| {
             let name = |node: NodeId| cluster.node(node).name().clone();
             EvictionCertificate {
+                volcano_votes: false,
                 action: self.action.to_owned(),
                 beneficiary: cluster.job_label(self.job),
                 placements: Arc::clone(&placements),

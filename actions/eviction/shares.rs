@@ -26,8 +26,15 @@ pub(crate) struct Gain<'g> {
 
 /// Shares of the queue that gains and of one that loses.
 type Pair = [RelativeShare; 2];
-/// What a decision moves: by the queue that loses, one pair, or one for each resource that it gives.
-pub(super) type Shares = BTreeMap<QueueId, Vec<Pair>>;
+/// What a decision moves: by the queue that loses.
+pub(super) type Shares = BTreeMap<QueueId, Compared>;
+
+/// The queues that are compared, which may be above those that gain and lose, with their shares: one pair, or one for each
+/// resource that is given.
+pub(super) struct Compared {
+    queues: [QueueId; 2],
+    pairs: Vec<Pair>,
+}
 
 impl Beneficiary<'_> {
     /// What the job's queue gains with `more`.
@@ -44,10 +51,12 @@ impl Beneficiary<'_> {
         let Against::OtherQueues(rule) = self.against else { return true };
         let cluster = session.cluster();
         let Some(queue) = queue_of(cluster, victim) else { return false };
-        if let (ShareRule::Due(dues), Some(gained)) = (rule, gain.share) {
-            let share = dues.share(queue, &cluster.queue(queue).held().claimed());
+        if let (ShareRule::Due(dues), Some(own)) = (rule, gain.share) {
+            let [gainer, loser] = session.plugins().compared(cluster, self.queue, queue);
+            let gained = if gainer == self.queue { own } else { due_share(cluster, dues, gainer, gain.more) };
+            let share = due_share(cluster, dues, loser, &Resources::default());
             // Whether the loser's share really falls is seen once the whole decision is known.
-            let no_larger = || gained == due_share(cluster, dues, self.queue, &Resources::default()) && share.is_over();
+            let no_larger = || gained == due_share(cluster, dues, gainer, &Resources::default()) && share.is_over();
             return gained.may_take_from(&share) || no_larger();
         }
         let given = given(&cluster.shape_of(victim).request, gain.more);
@@ -66,10 +75,10 @@ impl Beneficiary<'_> {
     ) -> Vec<Pair> {
         let (cluster, plugins) = (session.cluster(), session.plugins());
         match rule {
-            ShareRule::Due(dues) => vec![[
-                due_share(cluster, dues, self.queue, more),
-                due_share(cluster, dues, loser, &Resources::default()),
-            ]],
+            ShareRule::Due(dues) => {
+                let [gainer, loser] = plugins.compared(cluster, self.queue, loser);
+                vec![[due_share(cluster, dues, gainer, more), due_share(cluster, dues, loser, &Resources::default())]]
+            }
             ShareRule::Branches => {
                 given.iter().filter_map(|resource| plugins.branch_shares(*resource, self.queue, more, loser)).collect()
             }
@@ -91,8 +100,14 @@ impl Beneficiary<'_> {
             }
         }
         let nothing = Resources::default();
-        let pairs = |(queue, given)| (queue, self.pairs(session, rule, queue, &given, &nothing));
-        by_loser.into_iter().map(pairs).collect()
+        let compared = |(queue, given)| {
+            let queues = match rule {
+                ShareRule::Due(_) => session.plugins().compared(cluster, self.queue, queue),
+                ShareRule::Branches => [self.queue, queue],
+            };
+            (queue, Compared { queues, pairs: self.pairs(session, rule, queue, &given, &nothing) })
+        };
+        by_loser.into_iter().map(compared).collect()
     }
 
     /// Whether the share rule holds for a decision as a whole.
@@ -113,8 +128,10 @@ impl Beneficiary<'_> {
     ) -> Vec<ShareMove> {
         let Some(loser) = queue_of(cluster, victim) else { return Vec::new() };
         let distance = |(before, after): &(&Pair, &Pair)| before[1].entitled - after[0].entitled;
+        let before_all = before;
         let Some((before, after)) = both(before, after, &loser).min_by_key(distance) else { return Vec::new() };
-        let queues = [self.queue, loser].map(|queue| cluster.queue(queue).spec.name.clone());
+        let Some(compared) = before_all.get(&loser) else { return Vec::new() };
+        let queues = compared.queues.map(|queue| cluster.queue(queue).spec.name.clone());
         let moved = queues.into_iter().zip(before.iter().zip(after));
         moved.map(|(queue, (before, after))| ShareMove { queue, before: *before, after: *after }).collect()
     }
@@ -122,7 +139,8 @@ impl Beneficiary<'_> {
 
 /// Pairs before and after a decision, of one queue that loses.
 fn both<'s>(before: &'s Shares, after: &'s Shares, loser: &QueueId) -> impl Iterator<Item = (&'s Pair, &'s Pair)> {
-    before.get(loser).into_iter().flatten().zip(after.get(loser).into_iter().flatten())
+    let pairs = |shares: &'s Shares| shares.get(loser).map_or(&[][..], |compared| &compared.pairs);
+    pairs(before).iter().zip(pairs(after))
 }
 
 fn due_share(cluster: &ClusterState, dues: &Dues, queue: QueueId, more: &Resources) -> RelativeShare {

@@ -14,7 +14,7 @@ use krafla_model::{ClusterState, JobId, QueueId, ShapeId, TaskId};
 
 use super::plan::Plan;
 use super::search::Search;
-use super::{Against, Beneficiary};
+use super::{Against, Beneficiary, ShareRule};
 
 /// How far a job came that could not start.
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ impl Vain {
     ) {
         // Who holds something spares it, which others might take.
         let holds = session.cluster().job(who.job).counts().sum(|status| status.is_allocated()) > 0;
-        if let Some(shape) = only_shape(session, sought).filter(|_| !holds && is_of_one_queue(who)) {
+        if let Some(shape) = only_shape(session, sought).filter(|_| !holds && depends_on_queues_only(who)) {
             self.known.entry((who.queue, shape)).or_default().push((who.job, failure));
         }
     }
@@ -74,7 +74,7 @@ impl Vain {
         who: &Beneficiary<'_>,
         tasks: &VecDeque<TaskId>,
     ) -> Option<Failure> {
-        if self.blind || self.known.is_empty() || !is_of_one_queue(who) {
+        if self.blind || self.known.is_empty() || !depends_on_queues_only(who) {
             return None;
         }
         let known = self.known.get(&(who.queue, only_shape(session, tasks)?))?;
@@ -86,14 +86,19 @@ impl Vain {
         let needs = job.min_available().saturating_sub(crate::placement::placed(job));
         let fails = |(than, failure): &&(JobId, Failure)| {
             let least = if failure.found == 0 { Comparison::Now } else { Comparison::Always };
-            needs > failure.found && plugins.preempts_no_more(cluster, who.job, *than) >= least
+            let comparison = match who.against {
+                Against::OtherQueues(_) => plugins.reclaims_no_more(cluster, who.job, *than),
+                Against::OtherJobs | Against::OwnJob => plugins.preempts_no_more(cluster, who.job, *than),
+            };
+            needs > failure.found && comparison >= least
         };
         known.iter().find(fails).map(|(_, failure)| *failure)
     }
 }
 
-fn is_of_one_queue(who: &Beneficiary<'_>) -> bool {
-    matches!(who.against, Against::OtherJobs)
+/// Whether jobs of one queue may take from the same others, so far as the action itself decides that.
+fn depends_on_queues_only(who: &Beneficiary<'_>) -> bool {
+    matches!(who.against, Against::OtherJobs | Against::OtherQueues(ShareRule::Due(_)))
 }
 
 /// The shape of all tasks, if they have one. None that looks at other pods: who goes may be one that it wants to be near.

@@ -3,6 +3,7 @@
 //! With `enableHierarchy` the queues are a tree: jobs are in its leaves, what a leaf holds counts for each queue above
 //! it, and each of those has its own due and limit. A queue with a wrong parent harms itself and those below it only.
 
+mod devices;
 mod entitlement;
 #[cfg(test)]
 mod flat_tests;
@@ -15,23 +16,24 @@ mod victims;
 
 use std::collections::BTreeMap;
 
-use krafla_framework::conf::catalogue::ArgumentKind::{Integer, Unread};
-use krafla_framework::session_plugin::{EvictionKind, Freeable, SessionPlugin, Victims, Vote};
+use krafla_framework::conf::catalogue::ArgumentKind::{Bool, Integer};
+use krafla_framework::session_plugin::{Comparison, EvictionKind, Freeable, SessionPlugin, Victims, Vote};
 use krafla_framework::share::{RelativeShare, divided};
 use krafla_framework::{ArgumentInfo, PluginEntry, PluginInfo, Point, Rank, Reason, Room, Shortage};
 use krafla_model::job::Held;
 use krafla_model::{ClusterState, JobId, QueueId, Resources, Shortfall, TaskId};
 use ordered_float::OrderedFloat;
 
+use self::devices::Devices;
 use self::entitlement::{Entitlement, entitlements};
 use self::tree::Tree;
 use crate::admission;
-use crate::queue_limits::without_pods;
+use crate::queue_limits::{kept_for_others, without_pods};
 
 /// Name, arguments and points.
 pub const INFO: PluginInfo = PluginInfo {
     name: "capacity",
-    about: "queues have a due in numbers, borrow what is idle and give it back (quotas of devices by DRA: not yet)",
+    about: "queues have a due in numbers, borrow what is idle and give it back",
     arguments: &[
         ArgumentInfo::new(
             ANCESTOR_LEVEL,
@@ -39,8 +41,13 @@ pub const INFO: PluginInfo = PluginInfo {
             "0",
             "how many queues above a leaf are asked for their due too when it reclaims or gives back",
         ),
-        ArgumentInfo::new("capacity.DynamicResourceAllocationEnable", Unread, "", NO_DEVICES),
-        ArgumentInfo::new("capacity.DRAConsumableCapacityEnable", Unread, "", NO_DEVICES),
+        ArgumentInfo::new(DEVICES, Bool, "true", "whether queues have quotas of devices, which pods get by claims"),
+        ArgumentInfo::new(
+            CAPACITIES,
+            Bool,
+            "false",
+            "whether they have quotas of what claims take of shared devices too",
+        ),
     ],
     points: &[
         Point::Hierarchy,
@@ -56,7 +63,8 @@ pub const INFO: PluginInfo = PluginInfo {
 };
 
 const ANCESTOR_LEVEL: &str = "ancestorReclaimLevel";
-const NO_DEVICES: &str = "quotas of devices (DRA) are not counted yet";
+const DEVICES: &str = "capacity.DynamicResourceAllocationEnable";
+const CAPACITIES: &str = "capacity.DRAConsumableCapacityEnable";
 
 /// The points without the hierarchy: no queue is nearer to another, and none has a wrong place.
 const FLAT_POINTS: &[Point] = &[
@@ -73,6 +81,10 @@ struct Capacity {
     hierarchy: bool,
     /// Levels of ancestors that reclaim looks at.
     levels: usize,
+    /// Whether quotas of devices count, and of what is taken of them.
+    counts_devices: bool,
+    counts_capacities: bool,
+    devices: Devices,
     tree: Tree,
     queues: BTreeMap<QueueId, Account>,
     /// The cluster's amount of each resource of which any queue is due something.
@@ -91,7 +103,13 @@ struct Account {
 /// Makes the plugin.
 pub fn build(entry: &PluginEntry) -> Box<dyn SessionPlugin> {
     let levels = usize::try_from(entry.arguments.integer(ANCESTOR_LEVEL, 0)).unwrap_or(0);
-    Box::new(Capacity { hierarchy: entry.switches.hierarchy(), levels, ..Capacity::default() })
+    Box::new(Capacity {
+        hierarchy: entry.switches.hierarchy(),
+        levels,
+        counts_devices: entry.arguments.bool(DEVICES, true),
+        counts_capacities: entry.arguments.bool(CAPACITIES, false),
+        ..Capacity::default()
+    })
 }
 
 impl Capacity {
@@ -110,16 +128,28 @@ impl Capacity {
         id: QueueId,
         over: impl Fn(QueueId, &Account) -> Option<Shortfall>,
     ) -> Option<Reason> {
-        self.tree.path(cluster, id).iter().rev().find_map(|&above| {
-            let short = over(above, self.queues.get(&above)?)?;
-            let queue = cluster.queue(above).spec.name.clone();
-            Some(Reason::QueueLimit { queue, shortage: Shortage::new(short, cluster) })
-        })
+        let path = self.tree.path(cluster, id);
+        let mut limited = path.iter().rev().filter_map(|&above| Some((above, over(above, self.queues.get(&above)?)?)));
+        let (mut which, mut short) = limited.next()?;
+        // A limit that is only that of the queue above is told as that one's.
+        for (above, further) in limited {
+            if (further.resource, further.limit) != (short.resource, short.limit) {
+                break;
+            }
+            (which, short) = (above, further);
+        }
+        let queue = cluster.queue(which).spec.name.clone();
+        Some(Reason::QueueLimit { queue, shortage: Shortage::new(short, cluster) })
     }
 
     /// What a queue and those below it hold or were promised.
     fn claimed(&self, cluster: &ClusterState, id: QueueId) -> Resources {
         self.tree.held(cluster, id, Held::claimed)
+    }
+
+    /// What a queue and those below it keep for tasks that were let through its gate.
+    fn let_through(&self, cluster: &ClusterState, id: QueueId) -> Resources {
+        self.tree.held(cluster, id, |held| held.let_through.clone())
     }
 
     /// Adds `amount` to what admission keeps for a queue and for those above it.
@@ -130,6 +160,11 @@ impl Capacity {
             }
         }
     }
+}
+
+fn device_limit(cluster: &ClusterState, over: Option<(QueueId, Shortage)>) -> Option<Reason> {
+    let (queue, shortage) = over?;
+    Some(Reason::QueueLimit { queue: cluster.queue(queue).spec.name.clone(), shortage })
 }
 
 impl SessionPlugin for Capacity {
@@ -150,6 +185,13 @@ impl SessionPlugin for Capacity {
             })
             .collect();
         self.divided = divided(cluster, self.queues.values().map(|account| &account.entitled.due));
+        self.devices = match self.counts_devices {
+            true => {
+                let at_the_door = admission::anyone_waits_for_entry(cluster);
+                Devices::of(cluster, &self.tree, self.counts_capacities, at_the_door)
+            }
+            false => Devices::default(),
+        };
         if !admission::anyone_waits_for_entry(cluster) {
             return;
         }
@@ -169,6 +211,14 @@ impl SessionPlugin for Capacity {
                 }
             }
         }
+    }
+
+    fn on_allocate(&mut self, cluster: &ClusterState, task: TaskId) {
+        self.devices.follow(cluster, &self.tree, task);
+    }
+
+    fn on_deallocate(&mut self, cluster: &ClusterState, task: TaskId) {
+        self.devices.follow(cluster, &self.tree, task);
     }
 
     /// After the priority the shares on the path from below the root to the queue, so that two queues are compared where
@@ -211,9 +261,41 @@ impl SessionPlugin for Capacity {
         let request = without_pods(&cluster.shape_of(task).request);
         self.shut(cluster, queue).or_else(|| {
             self.limit(cluster, queue, |id, account| {
-                request.first_over(&self.tree.held(cluster, id, part), &account.entitled.ceiling)
+                let held = self.tree.held(cluster, id, part);
+                let kept = kept_for_others(cluster, &self.let_through(cluster, id), task);
+                let entitled = &account.entitled;
+                let over = request.first_over(&held.plus(&kept), &entitled.door);
+                over.or_else(|| request.first_over(&held, &entitled.ceiling))
             })
+            .or_else(|| device_limit(cluster, self.devices.over(cluster, &self.tree, queue, task, room)))
         })
+    }
+
+    fn minimum_allocatable(
+        &self,
+        cluster: &ClusterState,
+        queue: QueueId,
+        job: JobId,
+        more: &Resources,
+    ) -> Option<Reason> {
+        let (more, own) = (without_pods(more), &cluster.job(job).held().let_through);
+        self.limit(cluster, queue, |id, account| {
+            let (held, kept) = (self.claimed(cluster, id), self.let_through(cluster, id).minus_clamped(own));
+            let over = more.first_over(&held.plus(&kept), &account.entitled.door);
+            over.or_else(|| more.first_over(&held, &account.entitled.ceiling))
+        })
+    }
+
+    fn passes_gate(&self, cluster: &ClusterState, queue: QueueId, task: TaskId) -> Option<Reason> {
+        let request = without_pods(&cluster.shape_of(task).request);
+        self.shut(cluster, queue)
+            .or_else(|| {
+                self.limit(cluster, queue, |id, account| {
+                    let held = self.claimed(cluster, id).plus(&self.let_through(cluster, id));
+                    request.first_over(&held, &account.entitled.door)
+                })
+            })
+            .or_else(|| device_limit(cluster, self.devices.over(cluster, &self.tree, queue, task, Room::AfterRelease)))
     }
 
     fn preemptive(&self, cluster: &ClusterState, queue: QueueId, tasks: &[TaskId]) -> bool {
@@ -226,6 +308,11 @@ impl SessionPlugin for Capacity {
 
     fn reclaimable(&self, cluster: &ClusterState, reclaimer: TaskId, candidates: &[TaskId]) -> Victims {
         Victims::Only(self.victims_for(cluster, reclaimer, candidates).unwrap_or_default())
+    }
+
+    /// It looks at the queue and at what is asked for. Who has been named before counts as gone.
+    fn reclaims_no_more(&self, _: &ClusterState, _: JobId, _: JobId) -> Comparison {
+        Comparison::Now
     }
 
     fn unified_evictable(
@@ -247,11 +334,15 @@ impl SessionPlugin for Capacity {
         if let Some(reason) = self.shut(cluster, queue) {
             return Vote::Reject(Box::new(reason));
         }
+        if let Some(reason) = device_limit(cluster, self.devices.door(cluster, &self.tree, id)) {
+            return Vote::Reject(Box::new(reason));
+        }
         let Some(min) = &job.min_resources else { return Vote::Permit };
         let min = without_pods(min);
         let limit = self.limit(cluster, queue, |id, account| {
             let held = self.claimed(cluster, id).minus_clamped(&freeable.in_queue);
-            let used = held.plus(&account.inqueue).minus_clamped(&account.elastic);
+            let inqueue = account.inqueue.minus_clamped(&freeable.kept_for_lower);
+            let used = held.plus(&inqueue).minus_clamped(&account.elastic);
             min.first_over(&used, &account.entitled.door)
         });
         limit.map_or(Vote::Permit, |reason| Vote::Reject(Box::new(reason)))
@@ -260,6 +351,7 @@ impl SessionPlugin for Capacity {
     fn job_enqueued(&mut self, cluster: &ClusterState, job: JobId) {
         if let Some(queue) = cluster.job(job).queue {
             self.keep(cluster, queue, &admission::on_entry(cluster, job));
+            self.devices.keep(cluster, &self.tree, job);
         }
     }
 
@@ -272,6 +364,19 @@ impl SessionPlugin for Capacity {
             }
         }
         Some(excess)
+    }
+
+    /// Where a queue is due nothing itself, what the queues above it are due counts, as far as the level goes.
+    fn compared(&self, cluster: &ClusterState, gainer: QueueId, loser: QueueId) -> Option<[QueueId; 2]> {
+        let is_due = |id: &QueueId| self.queues.get(id).is_some_and(|account| !account.entitled.due.is_best_effort());
+        if self.levels == 0 || (is_due(&gainer) && is_due(&loser)) {
+            return None;
+        }
+        let side = |own: QueueId, other: QueueId| {
+            let apart = |above: &QueueId| !self.tree.path(cluster, other).contains(above);
+            self.tree.ancestors(cluster, own, self.levels).take_while(apart).filter(is_due).last().unwrap_or(own)
+        };
+        Some([side(gainer, loser), side(loser, gainer)])
     }
 
     fn deserved(&self, queue: QueueId) -> Option<Resources> {

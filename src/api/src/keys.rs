@@ -23,6 +23,9 @@ pub const TASK_PRIORITY: &str = "volcano.sh/task-priority";
 pub const TASK_INDEX: &str = "volcano.sh/task-index";
 /// Annotation or label: whether a pod or a PodGroup may be evicted for others.
 pub const PREEMPTABLE: &str = "volcano.sh/preemptable";
+/// Annotation of a pod whose only scheduling gate has the same name: `true` lets the scheduler take that off once the queue
+/// has room for it.
+pub const QUEUE_ALLOCATION_GATE: &str = krafla_model::QUEUE_GATE;
 /// Label or annotation of a pod: how long after it was given its node it is not evicted.
 pub const COOLDOWN_TIME: &str = "volcano.sh/cooldown-time";
 /// Annotation of a pod: whether it may run in revocable zones; only `*` is a value. Label of a node: its zone.

@@ -70,6 +70,16 @@ pub fn label_gang(pod: &core::Pod) -> Option<(&str, u32)> {
     Some((name, label(&pod.metadata, keys::LABEL_GANG_MIN)?.parse().ok()?))
 }
 
+/// Whether the scheduler may take the gate of its queue off a pod. Only `true` says so, as in Volcano.
+fn asks_its_queue(meta: &ObjectMeta, report: &mut Report<'_>) -> bool {
+    let Some(text) = annotation(meta, keys::QUEUE_ALLOCATION_GATE) else { return false };
+    if text != "true" && text != "false" {
+        let (key, text) = (keys::QUEUE_ALLOCATION_GATE, shown(text));
+        report.say(format_args!("{key} is `{text}`, which is neither true nor false; it counts as false"));
+    }
+    text == "true"
+}
+
 impl Converter {
     /// Reads a pod.
     pub fn pod(&mut self, pod: &core::Pod) -> (Option<PodSpec>, Vec<Problem>) {
@@ -171,6 +181,7 @@ impl Converter {
             images,
             gpu_share_milli,
             protected: may_be_evicted == Some(false),
+            asks_its_queue: asks_its_queue(meta, report),
             never_preempts: spec.preemption_policy.as_deref() == Some("Never"),
             priority_class: names.intern(spec.priority_class_name.as_deref().unwrap_or_default()),
             cooldown_ms: cooldown_ms(meta, report),

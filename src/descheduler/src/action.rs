@@ -121,6 +121,7 @@ impl Action for Deschedule {
             let name = |node: NodeId| cluster.node(node).name().clone();
             let one = &by_task[&task];
             EvictionCertificate {
+                volcano_votes: false,
                 action: NAME.to_owned(),
                 beneficiary: String::new(),
                 placements: Arc::new([]),

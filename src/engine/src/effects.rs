@@ -200,6 +200,7 @@ pub(crate) fn carry_out(
                     });
                 }
             }
+            Decision::OpenGate(task) => effects.push(Effect::OpenGate { pod: PodRef::of(cluster, *task) }),
             Decision::Deallocate { namespace, name, uid } => {
                 effects.push(Effect::Deallocate { namespace: namespace.clone(), name: name.clone(), uid: uid.clone() })
             }

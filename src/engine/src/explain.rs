@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use krafla_framework::conf::policy::SCHEDULE_ONE;
 use krafla_framework::{Reason, Reasons};
-use krafla_model::{ClusterState, JobId, QueueId, TaskId, TaskStatus};
+use krafla_model::{ClusterState, JobId, QueueGate, QueueId, TaskId, TaskStatus};
 
 /// What waits for another reason than before.
 #[derive(Debug, Default)]
@@ -85,6 +85,14 @@ fn explain_task(cluster: &ClusterState, reasons: &mut Reasons, id: TaskId) {
     let task = cluster.task(id);
     let now = cluster.now();
     match task.status() {
+        // It waits for its queue, as it was told, or for what its job waits for.
+        TaskStatus::Gated
+            if task.queue_gate() == QueueGate::Shut && task.job.is_some_and(|job| reasons.job(job).is_some()) =>
+        {
+            if reasons.own(id).is_some_and(|own| matches!(own.reason, Reason::SchedulingGated { .. })) {
+                reasons.clear_task(id);
+            }
+        }
         TaskStatus::Gated => {
             reasons.set_task(id, Reason::SchedulingGated { gates: task.gates }, now);
         }

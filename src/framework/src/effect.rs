@@ -56,6 +56,9 @@ pub struct EvictionCertificate {
     /// How long it may take to end, in seconds, if that is not for the pod to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_seconds: Option<u32>,
+    /// Whether an empty answer of the plugins of one tier handed the victims over to the next, as in Volcano.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub volcano_votes: bool,
     /// What the decision does to the shares of the queues: of the one that gains, and of the victim's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<ShareMove>,
@@ -118,6 +121,11 @@ pub enum Effect {
         /// Whether it is deleted, as kube-scheduler does, so that disruption budgets are only a preference.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         delete: bool,
+    },
+    /// Take the gate of its queue off a pod, which has no other.
+    OpenGate {
+        /// The pod.
+        pod: PodRef,
     },
     /// Take the devices of a claim back that nobody uses.
     Deallocate {
@@ -233,6 +241,8 @@ pub enum Decision {
     Bind(TaskId),
     /// This task is to be evicted.
     Evict(TaskId, EvictionCertificate),
+    /// This task is to lose the gate of its queue, which has let it through.
+    OpenGate(TaskId),
     /// This claim of devices, which nobody uses, is to lose them.
     Deallocate {
         /// Its namespace.

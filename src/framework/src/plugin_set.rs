@@ -224,6 +224,11 @@ impl PluginSet {
         self.tiers(point).flatten()
     }
 
+    /// Whether a plugin is in the first tier that answers at a point, so that its veto stands.
+    pub fn decides(&self, point: Point, plugin: &str) -> bool {
+        self.tiers(point).next().is_some_and(|mut tier| tier.any(|one| one.name() == plugin))
+    }
+
     /// Place of a job among those of its queue.
     pub fn job_rank(&self, cluster: &ClusterState, id: JobId) -> JobRank {
         let mut rank = Rank::default();
@@ -302,9 +307,18 @@ impl PluginSet {
             .is_some_and(|mut tier| tier.any(|plugin| plugin.job_starving(cluster, job)))
     }
 
-    /// Why a job may not be admitted, if it may not.
+    /// Why a job may not be admitted, if it may not. Where several plugins reject it, that its queue is in the way is said
+    /// before that the cluster is full.
     pub fn job_enqueueable(&self, cluster: &ClusterState, job: JobId, freeable: &Freeable) -> Result<(), Reason> {
-        self.vote(Point::JobEnqueueable, |plugin| plugin.job_enqueueable(cluster, job, freeable))
+        let first = self.vote(Point::JobEnqueueable, |plugin| plugin.job_enqueueable(cluster, job, freeable));
+        first.map_err(|first| {
+            let rejects = |plugin: &dyn SessionPlugin| match plugin.job_enqueueable(cluster, job, freeable) {
+                Vote::Reject(reason) => Some(*reason),
+                Vote::Permit | Vote::Abstain => None,
+            };
+            let mut others = self.flat(Point::JobEnqueueable).filter_map(rejects);
+            others.find(|reason| reason.is_of_the_queue(cluster)).unwrap_or(first)
+        })
     }
 
     /// Tells the plugins that a job was admitted.
@@ -323,6 +337,27 @@ impl PluginSet {
     /// Why a task may not be placed for its queue's sake, if it may not.
     pub fn allocatable(&self, cluster: &ClusterState, queue: QueueId, task: TaskId, room: Room) -> Option<Reason> {
         self.flat(Point::Allocatable).find_map(|plugin| plugin.allocatable(cluster, queue, task, room))
+    }
+
+    /// Why a task may not be let through the gate of its queue, if it may not.
+    pub fn passes_gate(&self, cluster: &ClusterState, queue: QueueId, task: TaskId) -> Option<Reason> {
+        self.flat(Point::Allocatable).find_map(|plugin| plugin.passes_gate(cluster, queue, task))
+    }
+
+    /// Whose shares are compared when one queue takes from another.
+    pub fn compared(&self, cluster: &ClusterState, gainer: QueueId, loser: QueueId) -> [QueueId; 2] {
+        self.plugins.iter().find_map(|plugin| plugin.compared(cluster, gainer, loser)).unwrap_or([gainer, loser])
+    }
+
+    /// Why a queue may not hold what the minimum of a job still asks for, if it may not.
+    pub fn minimum_allocatable(
+        &self,
+        cluster: &ClusterState,
+        queue: QueueId,
+        job: JobId,
+        more: &Resources,
+    ) -> Option<Reason> {
+        self.flat(Point::Allocatable).find_map(|plugin| plugin.minimum_allocatable(cluster, queue, job, more))
     }
 
     /// Whether a queue may reclaim for these tasks.
@@ -359,6 +394,12 @@ impl PluginSet {
     /// shape, too: so far as every plugin that votes knows.
     pub fn preempts_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
         let all = self.flat(Point::Preemptable).map(|plugin| plugin.preempts_no_more(cluster, job, than));
+        all.min().unwrap_or(Comparison::Always)
+    }
+
+    /// The same for a task that takes from other queues; both jobs are of one queue.
+    pub fn reclaims_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        let all = self.flat(Point::Reclaimable).map(|plugin| plugin.reclaims_no_more(cluster, job, than));
         all.min().unwrap_or(Comparison::Always)
     }
 

@@ -284,6 +284,27 @@ impl Reason {
         }
     }
 
+    /// Whether it is the queue, or its namespace, that is in the way, so that room on nodes would not help. A limit that is
+    /// as large as the whole cluster is none of the queue's own, unless more is promised: there nodes are what is missing.
+    pub fn is_of_the_queue(&self, cluster: &ClusterState) -> bool {
+        match self {
+            // Nodes do not have devices that are claimed.
+            Self::QueueLimit { shortage, .. } if shortage.resource.contains("deviceclass/") => true,
+            Self::QueueLimit { shortage, .. } => {
+                let resource = cluster.names().find(&shortage.resource);
+                let total = resource.map_or(0, |id| cluster.totals().allocatable.get(id));
+                shortage.limit < total || shortage.used > total
+            }
+            Self::QueueNotFound { .. }
+            | Self::QueueNotOpen { .. }
+            | Self::QueueParentNotFound { .. }
+            | Self::QueueCycle { .. }
+            | Self::QueueNotLeaf { .. }
+            | Self::ResourceQuota { .. } => true,
+            _ => false,
+        }
+    }
+
     /// The stable code, for machines.
     pub const fn code(&self) -> &'static str {
         match self {

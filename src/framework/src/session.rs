@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::cluster_event::ClusterEvent;
 use krafla_model::journal::{Operation, Refusal, Savepoint, Verb};
-use krafla_model::{ClusterState, JobId, JobPhase, NodeId, QueueId, Reservation, TaskId, TaskStatus};
+use krafla_model::{ClusterState, JobId, JobPhase, NodeId, QueueGate, QueueId, Reservation, TaskId, TaskStatus};
 use tracing::debug;
 
 use crate::action::Action;
@@ -168,6 +168,16 @@ impl<'a> Session<'a> {
     /// Whether the configuration has an action of this name.
     pub fn has_action(&self, name: &str) -> bool {
         self.actions.contains(&name)
+    }
+
+    /// Lets a task through the gate of its queue, or takes that back. Nobody is told yet.
+    pub fn set_queue_gate(&mut self, task: TaskId, gate: QueueGate) {
+        self.cluster.set_queue_gate(task, gate);
+    }
+
+    /// Decides that a task loses the gate of its queue, which has let it through.
+    pub fn open_gate(&mut self, task: TaskId) {
+        self.decisions.push(Decision::OpenGate(task));
     }
 
     /// Admits a job to its queue.

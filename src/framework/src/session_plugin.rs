@@ -43,13 +43,15 @@ pub struct Unwanted {
     pub why: String,
 }
 
-/// What evictions could free for a job that stands at the door. Without an action that evicts, nothing.
+/// What a job that stands at the door could get of others. Without an action that evicts, only what nobody holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Freeable {
     /// In its own queue, by preemption.
     pub in_queue: Resources,
     /// In other queues, by reclaim.
     pub elsewhere: Resources,
+    /// What admission keeps for lower jobs of its queue that hold nothing yet: nobody has to go for that.
+    pub kept_for_lower: Resources,
 }
 
 /// For whom victims are asked for.
@@ -220,6 +222,24 @@ pub trait SessionPlugin: Send {
         None
     }
 
+    /// Why a queue may not hold `more`, which is what the minimum of `job` still asks for, once what terminates is gone. It
+    /// must hold only where [`allocatable`](Self::allocatable) refuses some member of the minimum. The first reason wins.
+    fn minimum_allocatable(
+        &self,
+        cluster: &ClusterState,
+        queue: QueueId,
+        job: JobId,
+        more: &Resources,
+    ) -> Option<Reason> {
+        None
+    }
+
+    /// Why a task may not be let through the gate of its queue: like [`allocatable`](Self::allocatable) after a release, but
+    /// nodes may be yet to come. The first reason wins.
+    fn passes_gate(&self, cluster: &ClusterState, queue: QueueId, task: TaskId) -> Option<Reason> {
+        self.allocatable(cluster, queue, task, Room::AfterRelease)
+    }
+
     /// Whether a queue may reclaim for these tasks. All must agree.
     fn preemptive(&self, cluster: &ClusterState, queue: QueueId, tasks: &[TaskId]) -> bool {
         true
@@ -243,6 +263,12 @@ pub trait SessionPlugin: Send {
     /// Who of `candidates` may be evicted for `reclaimer`, of another queue. Tiered intersection.
     fn reclaimable(&self, cluster: &ClusterState, reclaimer: TaskId, candidates: &[TaskId]) -> Victims {
         Victims::Abstain
+    }
+
+    /// Whether everybody whom [`reclaimable`](Self::reclaimable) lets go for a task of `job` would be let go for one of
+    /// `than`, of the same shape and queue, too.
+    fn reclaims_no_more(&self, cluster: &ClusterState, job: JobId, than: JobId) -> Comparison {
+        Comparison::Unknown
     }
 
     /// Who of `candidates` may be evicted for a whole job. Tiered intersection; no switch.
@@ -280,6 +306,12 @@ pub trait SessionPlugin: Send {
 
     /// What a queue is due in this session, for people to read; `None` if the plugin divides nothing between queues.
     fn deserved(&self, queue: QueueId) -> Option<Resources> {
+        None
+    }
+
+    /// Whose shares are compared when `gainer` takes from `loser`: their own, or those of queues above them, if the plugin
+    /// says so.
+    fn compared(&self, cluster: &ClusterState, gainer: QueueId, loser: QueueId) -> Option<[QueueId; 2]> {
         None
     }
 

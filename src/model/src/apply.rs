@@ -9,9 +9,9 @@ use crate::event::{Event, Problem, QuotaSpec};
 use crate::ids::TaskId;
 use crate::ledger::Place;
 use crate::name::Name;
-use crate::pod::{PodPhase, PodShape, PodSpec};
+use crate::pod::{PodPhase, PodShape, PodSpec, QUEUE_GATE};
 use crate::state::ClusterState;
-use crate::task::{Task, ordinal_of};
+use crate::task::{QueueGate, Task, ordinal_of};
 use crate::task_status::TaskStatus;
 use crate::time::Time;
 
@@ -167,6 +167,7 @@ impl ClusterState {
                 let old = std::mem::replace(&mut task.shape, shape);
                 task.priority = spec.priority;
                 task.gates = u32::try_from(spec.gates.len()).unwrap_or(u32::MAX);
+                task.queue_gate = queue_gate_of(&spec, task.queue_gate);
                 if nominated {
                     task.nominated = spec.nominated.clone();
                 }
@@ -194,6 +195,7 @@ impl ClusterState {
                     priority: spec.priority,
                     ordinal: ordinal_of(&spec.name),
                     gates: u32::try_from(spec.gates.len()).unwrap_or(u32::MAX),
+                    queue_gate: queue_gate_of(&spec, QueueGate::None),
                     status: TaskStatus::Gated,
                     node: None,
                     devices: Default::default(),
@@ -363,6 +365,22 @@ impl ClusterState {
         if self.shapes.release(shape) {
             self.room_version += 1; // its id will mean another shape
         }
+    }
+}
+
+/// How a pod stands to the gate of its queue. One that was let through is so, whatever an older report says.
+fn queue_gate_of(pod: &PodSpec, known: QueueGate) -> QueueGate {
+    match &pod.gates[..] {
+        _ if !pod.shape.asks_its_queue => QueueGate::None,
+        [] => QueueGate::Open,
+        [only] if &**only == QUEUE_GATE => {
+            if known == QueueGate::Open {
+                known
+            } else {
+                QueueGate::Shut
+            }
+        }
+        _ => QueueGate::None,
     }
 }
 

@@ -198,7 +198,8 @@ impl JobBooks {
     }
 }
 
-/// What the tasks of a job or a queue hold and ask for. One task is in at most one of the four.
+/// What the tasks of a job or a queue hold and ask for. One task is in at most one of allocated, pipelined, releasing,
+/// pending and at the gate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     /// Held by tasks that are allocated, binding, bound or running.
@@ -211,6 +212,10 @@ pub struct Held {
     pub releasing: Resources,
     /// Asked for by tasks that are pending and not gated.
     pub pending: Resources,
+    /// Asked for by tasks whose only gate is that of their queue.
+    pub at_gate: Resources,
+    /// Kept for tasks that have no node yet and that the queue has let through its gate; a part of the two above.
+    pub let_through: Resources,
 }
 
 impl Held {
@@ -227,9 +232,9 @@ impl Held {
         self.allocated.plus(&self.pipelined).plus(&self.releasing.max(&self.reserved))
     }
 
-    /// Allocated, promised, kept and asked for.
+    /// Allocated, promised, kept and asked for, also at the gate of the queue.
     pub fn wanted(&self) -> Resources {
-        self.claimed().plus(&self.pending)
+        self.claimed().plus(&self.pending).plus(&self.at_gate)
     }
 }
 

@@ -9,10 +9,11 @@ use smallvec::SmallVec;
 use crate::ids::{JobId, NodeId, QueueId, TaskId};
 use crate::job::{Held, JobBooks};
 use crate::node::NodeBooks;
+use crate::resources::Resources;
 use crate::shape::Shape;
 use crate::state::ClusterState;
 use crate::storage::ClaimChoice;
-use crate::task::{DeviceShare, Task};
+use crate::task::{DeviceShare, QueueGate, Task};
 use crate::task_status::TaskStatus;
 
 /// Where a task is and what it holds there.
@@ -98,13 +99,13 @@ impl ClusterState {
                 _ => {}
             }
         }
-        let (status, job_id, node) = (task.status, task.job, task.node);
+        let (job_id, node) = (task.job, task.node);
         if let Some(job_id) = job_id {
             let job = &mut self.jobs[job_id];
-            charge_job(&mut job.books, status, shape);
-            if let (Some(part), Some(queue)) = (part_of(status), job.queue) {
+            charge_job(&mut job.books, task, shape);
+            if let (true, Some(queue)) = (parts_of(task).next().is_some(), job.queue) {
                 for &above in &self.queues[queue].path.clone() {
-                    part(&mut self.queues[above].held).add(&shape.request);
+                    parts_of(task).for_each(|part| part(&mut self.queues[above].held).add(&shape.request));
                 }
             }
             self.changed_jobs.insert(job_id);
@@ -151,13 +152,13 @@ impl ClusterState {
                 _ => {}
             }
         }
-        let (status, job_id, node) = (task.status, task.job, task.node);
+        let (job_id, node) = (task.job, task.node);
         if let Some(job_id) = job_id {
             let job = &mut self.jobs[job_id];
-            uncharge_job(&mut job.books, status, shape);
-            if let (Some(part), Some(queue)) = (part_of(status), job.queue) {
+            uncharge_job(&mut job.books, task, shape);
+            if let (true, Some(queue)) = (parts_of(task).next().is_some(), job.queue) {
                 for &above in &self.queues[queue].path.clone() {
-                    part(&mut self.queues[above].held).sub(&shape.request);
+                    parts_of(task).for_each(|part| part(&mut self.queues[above].held).sub(&shape.request));
                 }
             }
             self.changed_jobs.insert(job_id);
@@ -165,6 +166,15 @@ impl ClusterState {
         if let Some(node) = node {
             self.touch_node(node);
             self.refresh_overdraft(node);
+        }
+    }
+
+    /// Lets a task that has only the gate of its queue through that gate, or takes that back, as long as nobody was told.
+    pub fn set_queue_gate(&mut self, id: TaskId, gate: QueueGate) {
+        if self.tasks[id].status == TaskStatus::Gated && self.tasks[id].queue_gate != QueueGate::None {
+            self.uncharge(id);
+            self.tasks[id].queue_gate = gate;
+            self.charge(id);
         }
     }
 
@@ -201,6 +211,8 @@ impl ClusterState {
                 held.pipelined.add(&job.books.held.pipelined);
                 held.releasing.add(&job.books.held.releasing);
                 held.pending.add(&job.books.held.pending);
+                held.at_gate.add(&job.books.held.at_gate);
+                held.let_through.add(&job.books.held.let_through);
             }
         }
         for kept in self.reservations() {
@@ -221,7 +233,7 @@ impl ClusterState {
             fresh.role_mut(&role.name).min = role.min;
         }
         for &task in &job.tasks {
-            charge_job(&mut fresh, self.tasks[task].status, self.shapes.get(self.tasks[task].shape));
+            charge_job(&mut fresh, &self.tasks[task], self.shapes.get(self.tasks[task].shape));
         }
         fresh
     }
@@ -242,41 +254,45 @@ impl ClusterState {
     }
 }
 
-/// The part of the books that a status is kept in.
-fn part_of(status: TaskStatus) -> Option<fn(&mut Held) -> &mut crate::resources::Resources> {
-    match status {
+/// A sum of the books.
+type Part = fn(&mut Held) -> &mut Resources;
+
+/// The parts of the books that a task is kept in.
+fn parts_of(task: &Task) -> impl Iterator<Item = Part> {
+    let of_status: Option<Part> = match task.status {
         TaskStatus::Allocated | TaskStatus::Binding | TaskStatus::Bound | TaskStatus::Running => {
             Some(|held| &mut held.allocated)
         }
         TaskStatus::Pipelined => Some(|held| &mut held.pipelined),
         TaskStatus::Releasing => Some(|held| &mut held.releasing),
         TaskStatus::Pending => Some(|held| &mut held.pending),
+        TaskStatus::Gated if task.queue_gate != QueueGate::None => Some(|held| &mut held.at_gate),
         TaskStatus::Gated | TaskStatus::Succeeded | TaskStatus::Failed | TaskStatus::Unknown => None,
-    }
+    };
+    let kept: Option<Part> = if task.keeps_room_in_its_queue() { Some(|held| &mut held.let_through) } else { None };
+    of_status.into_iter().chain(kept)
 }
 
-fn charge_job(books: &mut JobBooks, status: TaskStatus, shape: &Shape) {
+fn charge_job(books: &mut JobBooks, task: &Task, shape: &Shape) {
+    let status = task.status;
     let free = status == TaskStatus::Pending && shape.best_effort;
     books.counts.add(status);
     let role = books.role_mut(&shape.spec.role);
     role.counts.add(status);
     role.pending_best_effort += u32::from(free);
     books.pending_best_effort += u32::from(free);
-    if let Some(part) = part_of(status) {
-        part(&mut books.held).add(&shape.request);
-    }
+    parts_of(task).for_each(|part| part(&mut books.held).add(&shape.request));
 }
 
-fn uncharge_job(books: &mut JobBooks, status: TaskStatus, shape: &Shape) {
+fn uncharge_job(books: &mut JobBooks, task: &Task, shape: &Shape) {
+    let status = task.status;
     let free = status == TaskStatus::Pending && shape.best_effort;
     books.counts.remove(status);
     let role = books.role_mut(&shape.spec.role);
     role.counts.remove(status);
     role.pending_best_effort = role.pending_best_effort.saturating_sub(u32::from(free));
     books.pending_best_effort = books.pending_best_effort.saturating_sub(u32::from(free));
-    if let Some(part) = part_of(status) {
-        part(&mut books.held).sub(&shape.request);
-    }
+    parts_of(task).for_each(|part| part(&mut books.held).sub(&shape.request));
 }
 
 fn charge_node(books: &mut NodeBooks, id: TaskId, task: &Task, shape: &Shape) {

@@ -14,6 +14,9 @@ use crate::storage::PodVolumes;
 use crate::taints::Toleration;
 use crate::time::Time;
 
+/// Volcano's scheduling gate of a pod that waits for room in its queue, and the annotation by which it asks for that.
+pub const QUEUE_GATE: &str = "scheduling.volcano.sh/queue-allocation-gate";
+
 /// What a pod asks for: its scheduling signature. Pods of one template share one value, and two pods with equal shapes
 /// are interchangeable for every node-level plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -66,6 +69,8 @@ pub struct PodShape {
     pub gpu_share_milli: u16,
     /// Whether it may be evicted for others (`volcano.sh/preemptable`; absent means yes).
     pub protected: bool,
+    /// Whether the scheduler takes its queue's gate off it ([`QUEUE_GATE`]) once the queue has room for it.
+    pub asks_its_queue: bool,
     /// Whether it may not evict others (`preemptionPolicy: Never`).
     pub never_preempts: bool,
     /// Its PriorityClass, empty if none: some are protected by name.

@@ -16,6 +16,18 @@ use crate::time::Time;
 /// A share of one GPU device that a task holds: the device's index on its node, and thousandths of it.
 pub type DeviceShare = (u8, u16);
 
+/// How a task stands to the gate of its queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueGate {
+    /// It has none, or others beside it, or does not ask for its removal.
+    #[default]
+    None,
+    /// It is the only gate, and the queue has not let the task through.
+    Shut,
+    /// The queue has let the task through: its room there is kept until it has a node.
+    Open,
+}
+
 /// A task. What pods of one template have in common is in its [`Shape`](crate::Shape); the rest is here.
 #[derive(Clone, Debug)]
 pub struct Task {
@@ -37,6 +49,8 @@ pub struct Task {
     pub ordinal: Option<u32>,
     /// How many scheduling gates it carries.
     pub gates: u32,
+    /// How it stands to the gate of its queue.
+    pub(crate) queue_gate: QueueGate,
     /// Where it stands. Moved only by the state's own operations.
     pub(crate) status: TaskStatus,
     /// The node that it has, had (if it ended) or will have (if pipelined).
@@ -71,6 +85,16 @@ impl Task {
     /// Where it stands.
     pub fn status(&self) -> TaskStatus {
         self.status
+    }
+
+    /// How it stands to the gate of its queue.
+    pub fn queue_gate(&self) -> QueueGate {
+        self.queue_gate
+    }
+
+    /// Whether it holds room in its queue, which has let it through its gate, and has no node yet.
+    pub fn keeps_room_in_its_queue(&self) -> bool {
+        self.queue_gate == QueueGate::Open && matches!(self.status, TaskStatus::Gated | TaskStatus::Pending)
     }
 
     /// The node that it has, had or will have.

@@ -131,6 +131,6 @@ fn unexplained(world: &World) -> Vec<String> {
 fn bound_by(report: &CycleReport) -> impl Iterator<Item = krafla_model::TaskId> {
     report.decisions.iter().filter_map(|decision| match decision {
         Decision::Bind(task) => Some(*task),
-        Decision::Evict(..) | Decision::Deallocate { .. } => None,
+        Decision::Evict(..) | Decision::OpenGate(_) | Decision::Deallocate { .. } => None,
     })
 }

@@ -147,7 +147,8 @@ impl Cluster {
             for effect in &step.effects {
                 self.carry_out(effect);
             }
-            idle = if self.told.is_empty() { idle + 1 } else { 0 };
+            let more = step.cycle.is_some_and(|cycle| cycle.unfinished) || !self.told.is_empty();
+            idle = if more { 0 } else { idle + 1 };
         }
     }
 

@@ -6,6 +6,7 @@
 //! - each decision names who gets the room, and those pods wait for exactly those nodes;
 //! - what is nominated on a node fits there once what terminates is gone;
 //! - nobody could be spared: with any one victim back, its node or its queue would be too full;
+//! - who goes is where the action takes from, and no veto of `conformance` or `pdb` was passed over;
 //! - between queues: the loser held more than it was due, and the gainer ends below what the loser had;
 //! - where nobody gets the room, a cause is given, and with `pdb` every budget still allows what was evicted;
 //! - who is moved comes again: a controller owns it, room is kept for it elsewhere, and is free there;
@@ -13,7 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use krafla_framework::effect::by_beneficiary;
+use krafla_framework::effect::{ShareMove, by_beneficiary};
 use krafla_framework::{Decision, EvictionCertificate, PluginSet, Point};
 use krafla_model::{ClusterState, Limit, Name, NodeId, QueueId, ResourceId, Resources, TaskId, TaskStatus};
 
@@ -23,6 +24,8 @@ struct Case<'a> {
     victims: Vec<TaskId>,
     /// Where each goes, if it is moved.
     destinations: Vec<Option<Name>>,
+    /// How shares move with each.
+    shares: Vec<&'a [ShareMove]>,
 }
 
 /// Everything that is wrong with the evictions of a cycle, in words. `cluster` is as the cycle left it.
@@ -33,11 +36,19 @@ pub fn broken(cluster: &ClusterState, plugins: &PluginSet, decisions: &[Decision
             _ => None,
         })
     };
+    let shares_of = |victim: &TaskId| {
+        let own = decisions.iter().find_map(|decision| match decision {
+            Decision::Evict(task, certificate) if task == victim => Some(certificate.shares.as_slice()),
+            _ => None,
+        });
+        own.unwrap_or_default()
+    };
     let cases: Vec<Case<'_>> = by_beneficiary(decisions)
         .into_iter()
         .map(|(certificate, victims)| {
             let destinations = victims.iter().map(destination).collect();
-            Case { certificate, victims, destinations }
+            let shares = victims.iter().map(shares_of).collect();
+            Case { certificate, victims, destinations, shares }
         })
         .collect();
     if cases.is_empty() {
@@ -133,6 +144,9 @@ impl Checker<'_> {
             {
                 note(format!("{label} is moved to {destination}, but {why}"));
             }
+            for why in self.may_not_go(certificate, victim) {
+                note(format!("{label} {why}"));
+            }
             if certificate.cause.is_some() {
                 if let Some(budget) = self.overspent(victim) {
                     note(format!("{label} goes, which the budget {budget} does not allow"));
@@ -141,7 +155,16 @@ impl Checker<'_> {
                 note(format!("{label} could have been spared"));
             }
         }
-        if let [gainer, losers @ ..] = certificate.shares.as_slice() {
+        let takes_from_queues = matches!(certificate.action.as_str(), "reclaim" | "gangreclaim");
+        if takes_from_queues && case.shares.iter().any(|shares| shares.len() < 2) {
+            note("it does not say how shares move".to_owned());
+        }
+        let distinct: BTreeSet<_> =
+            case.shares.iter().map(|shares| shares.iter().map(|one| &one.queue).collect::<Vec<_>>()).collect();
+        for shares in distinct.iter().filter_map(|queues| {
+            case.shares.iter().find(|shares| shares.iter().map(|one| &one.queue).eq(queues.iter().copied()))
+        }) {
+            let [gainer, losers @ ..] = shares else { continue };
             for loser in losers {
                 let beyond_its_due = gainer.after.is_over() && gainer.after.unentitled >= loser.before.unentitled;
                 let more_equal = gainer.after < loser.before && !beyond_its_due;
@@ -153,6 +176,46 @@ impl Checker<'_> {
                     ));
                 }
             }
+        }
+        wrong
+    }
+
+    /// Why a victim is none that the action may take, or one whom a plugin protects that has a veto.
+    fn may_not_go(&self, certificate: &EvictionCertificate, victim: TaskId) -> Vec<String> {
+        let point = match certificate.action.as_str() {
+            "preempt" => Point::Preemptable,
+            "reclaim" => Point::Reclaimable,
+            "gangpreempt" | "gangreclaim" => Point::UnifiedEvictable,
+            _ => return Vec::new(),
+        };
+        let queue_of = |task: TaskId| self.cluster.job(self.cluster.task(task).job?).queue;
+        let gainers = || certificate.placements.iter().filter_map(|(pod, _)| self.cluster.find_task(&pod.uid));
+        let mut wrong = Vec::new();
+        let gainer = gainers().next().and_then(queue_of);
+        if let (Some(gainer), Some(loser)) = (gainer, queue_of(victim)) {
+            let within = matches!(certificate.action.as_str(), "preempt" | "gangpreempt");
+            if within != (gainer == loser) {
+                wrong.push("is not of a queue from which the action takes".to_owned());
+            } else if !within && !self.cluster.queue(loser).spec.reclaimable {
+                wrong.push("is of a queue from which nothing may be reclaimed".to_owned());
+            }
+        }
+        if gainers().any(|task| self.cluster.shape_of(task).spec.never_preempts) {
+            wrong.push("goes for a pod that preempts nobody".to_owned());
+        }
+        if certificate.volcano_votes {
+            return wrong;
+        }
+        let shape = &self.cluster.shape_of(victim).spec;
+        let is_critical = &*shape.namespace == "kube-system"
+            || matches!(&*shape.priority_class, "system-cluster-critical" | "system-node-critical");
+        if is_critical && self.plugins.decides(point, "conformance") {
+            wrong.push("is critical for the system".to_owned());
+        }
+        if self.plugins.decides(point, "pdb")
+            && let Some(budget) = self.overspent(victim)
+        {
+            wrong.push(format!("goes, which the budget {budget} does not allow"));
         }
         wrong
     }

@@ -30,6 +30,7 @@ fn keep_room(cluster: &mut ClusterState, victim: TaskId, node: &str) {
 
 fn certificate(beneficiary: &str, destination: Option<&str>, cause: Option<Cause>) -> EvictionCertificate {
     EvictionCertificate {
+        volcano_votes: false,
         action: "test".to_owned(),
         beneficiary: beneficiary.to_owned(),
         placements: Arc::new([]),

@@ -74,7 +74,7 @@ fn run_policy(cluster: ClusterState, registry: &Registry, policy: &Policy) -> Ou
                 let node = cluster.task(*task).node().expect("a bound task has a node");
                 outcome.binds.push(format!("{} -> {}", cluster.task(*task).name, cluster.node(node).name()));
             }
-            Decision::Deallocate { .. } => {}
+            Decision::OpenGate(_) | Decision::Deallocate { .. } => {}
             Decision::Evict(task, _) => outcome.evictions.push(cluster.task(*task).name.to_string()),
         }
     }

@@ -27,6 +27,7 @@ pub fn pod(pod: &PodSpec) -> core::Pod {
                 (keys::GROUP_NAME, pod.group.as_ref().map(ToString::to_string)),
                 (keys::TASK_SPEC, text(&shape.role)),
                 (keys::PREEMPTABLE, shape.protected.then(|| "false".to_owned())),
+                (keys::QUEUE_ALLOCATION_GATE, shape.asks_its_queue.then(|| "true".to_owned())),
                 (keys::ATTAINED, pod.attained_ms.map(seconds)),
                 (keys::SCORED_REQUEST, shape.scored_request.map(|(cpu, memory)| format!("{cpu},{memory}"))),
                 (keys::COOLDOWN_TIME, (shape.cooldown_ms > 0).then(|| format!("{}ms", shape.cooldown_ms))),

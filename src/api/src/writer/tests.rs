@@ -210,6 +210,7 @@ fn a_shape() -> impl Strategy<Value = PodShape> {
                 images,
                 gpu_share_milli,
                 protected,
+                asks_its_queue: never_preempts,
                 never_preempts,
                 priority_class,
                 cooldown_ms,

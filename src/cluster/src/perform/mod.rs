@@ -174,6 +174,7 @@ impl Performer {
                 let message = format!("{} will run on {}", certificate.beneficiary, certificate.node);
                 self.evictor.evict(pod, By::Deletion { message });
             }
+            Effect::OpenGate { pod } => self.statuses.open_gate(pod),
             Effect::Deallocate { namespace, name, uid } => deallocate::deallocate(&self.means, namespace, name, uid),
             Effect::JobStatus { namespace, name, phase, running, succeeded, failed } => {
                 self.statuses.group_counts((namespace, name), Counts { phase, running, succeeded, failed });

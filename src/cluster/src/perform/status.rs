@@ -40,6 +40,7 @@ struct Writers {
     wanted: Mutex<BTreeMap<GroupKey, Counts>>,
     groups: Lanes<GroupKey, GroupStatus>,
     pods: Lanes<Name, PodStatus>,
+    gates: Lanes<Name, OpenGate>,
     queues: Lanes<Name, QueueStatus>,
 }
 
@@ -82,6 +83,16 @@ impl Wish for PodStatus {
     }
 }
 
+/// A pod that is to lose the gate of its queue.
+#[derive(Clone, Debug)]
+struct OpenGate(PodRef);
+
+impl Wish for OpenGate {
+    fn update(&mut self, newer: Self) {
+        *self = newer;
+    }
+}
+
 #[derive(Clone, Debug)]
 struct QueueStatus(Amounts);
 
@@ -114,14 +125,18 @@ impl Statuses {
                 while_leading(leads.clone(), write_pod(clients.clone(), backlog.clone(), placing.clone(), wish))
             }
         });
+        let (gates, gates_end) = Lanes::start(pace(8, 200), {
+            let (clients, leads) = (clients.clone(), leads.clone());
+            move |_, wish: OpenGate| while_leading(leads.clone(), write_gate(clients.clone(), wish))
+        });
         let (queues, queues_end) = Lanes::start(pace(4, 1_000), {
             let (clients, backlog, leads) = (clients.clone(), backlog.clone(), leads.clone());
             move |name: Name, wish: QueueStatus| {
                 while_leading(leads.clone(), write_queue(clients.clone(), backlog.clone(), name, wish))
             }
         });
-        let writers = Writers { leads: leads.clone(), wanted: Mutex::default(), groups, pods, queues };
-        (Self(Arc::new(writers)), vec![groups_end, pods_end, queues_end])
+        let writers = Writers { leads: leads.clone(), wanted: Mutex::default(), groups, pods, gates, queues };
+        (Self(Arc::new(writers)), vec![groups_end, pods_end, gates_end, queues_end])
     }
 
     fn wanted(&self) -> MutexGuard<'_, BTreeMap<GroupKey, Counts>> {
@@ -161,6 +176,10 @@ impl Statuses {
 
     pub(crate) fn pod_condition(&self, pod: PodRef, reason: String, message: String) {
         self.0.pods.wish(pod.uid.clone(), PodStatus { pod, condition: Some((reason, message)), nominated: None });
+    }
+
+    pub(crate) fn open_gate(&self, pod: PodRef) {
+        self.0.gates.wish(pod.uid.clone(), OpenGate(pod));
     }
 
     pub(crate) fn nominate(&self, pod: PodRef, node: Option<Name>) {
@@ -316,6 +335,17 @@ async fn write_pod(clients: Clients, backlog: Backlog, placing: Placing, wish: P
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let (name, what) = (wish.pod.name.clone(), format!("status of pod {}/{}", wish.pod.namespace, wish.pod.name));
     settle(&what, wish, api.patch_status(&name, &params, &patch)).await
+}
+
+/// Gates can only be taken off once a pod has been made, so all of them is the only one that there was.
+async fn write_gate(clients: Clients, wish: OpenGate) -> Called<OpenGate> {
+    clients.throttle.turn().await;
+    let api: Api<Pod> = super::bind::pods(&clients.calls, &wish.0);
+    let patch = Patch::Merge(json!({ "metadata": { "uid": wish.0.uid }, "spec": { "schedulingGates": null } }));
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let (name, what) =
+        (wish.0.name.clone(), format!("the end of the gate of pod {}/{}", wish.0.namespace, wish.0.name));
+    settle(&what, wish, api.patch(&name, &params, &patch)).await
 }
 
 async fn write_queue(clients: Clients, backlog: Backlog, name: Name, wish: QueueStatus) -> Called<QueueStatus> {

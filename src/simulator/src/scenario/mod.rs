@@ -211,6 +211,9 @@ impl Observer for Watch<'_> {
                     self.verdict.evictions.push(world.now());
                     format!("{} evict {}", world.now(), cluster.task_label(*task))
                 }
+                krafla_framework::Decision::OpenGate(task) => {
+                    format!("{} open gate {}", world.now(), cluster.task_label(*task))
+                }
                 krafla_framework::Decision::Deallocate { namespace, name, .. } => {
                     format!("{} deallocate {namespace}/{name}", world.now())
                 }

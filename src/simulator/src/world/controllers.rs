@@ -82,6 +82,13 @@ impl World {
         self.tell_of_pod(index);
     }
 
+    /// Takes the gate of its queue off a pod, for the scheduler.
+    pub(super) fn open_gate(&mut self, uid: &Name) {
+        let Some(index) = self.pod_index(uid).filter(|index| !self.store.pods[*index].gone) else { return };
+        self.store.pods[index].spec.gates.retain(|gate| &**gate != krafla_model::QUEUE_GATE);
+        self.tell_of_pod(index);
+    }
+
     /// Takes the scheduling gates off a pod, or off all pods of a job.
     pub(super) fn ungate(&mut self, namespace: Option<&Name>, name: &Name, whole_job: bool) {
         let pods: Vec<usize> = if whole_job {

@@ -382,6 +382,7 @@ impl World {
                 self.store.set_phase(&namespace, &name, phase);
                 self.recount_quotas(&namespace);
             }
+            Effect::OpenGate { pod } => self.open_gate(&pod.uid),
             Effect::Deallocate { namespace, name, uid } => self.deallocate(namespace, name, &uid),
             Effect::Nominate { pod, node } => self.nominated(&pod.uid, node),
             Effect::JobCondition { .. } | Effect::PodCondition { .. } | Effect::QueueStatus { .. } => {}

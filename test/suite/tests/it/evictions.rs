@@ -56,7 +56,7 @@ const ACTIONS: [&str; 7] = [
 ];
 
 /// The plugins that decide who may go.
-const PLUGINS: [&str; 8] = [
+const PLUGINS: [&str; 11] = [
     "[{name: priority}, {name: gang}, {name: conformance}, {name: proportion}, {name: predicates}]",
     "[{name: priority}, {name: gang}, {name: conformance}, {name: capacity}, {name: predicates}]",
     "[{name: gang}, {name: drf}, {name: proportion}, {name: predicates}, {name: nodeorder}]",
@@ -64,6 +64,9 @@ const PLUGINS: [&str; 8] = [
     "[{name: srsf}, {name: gang, enablePreemptable: false, enableReclaimable: false}, {name: proportion}, {name: predicates}]",
     "[{name: priority}, {name: gang}, {name: conformance}, {name: drf, enableHierarchy: true}, {name: predicates}]",
     "[{name: gang}, {name: drf, enableHierarchy: true}, {name: predicates}, {name: binpack}]",
+    "[{name: priority}, {name: gang}, {name: capacity, enableHierarchy: true}, {name: predicates}]",
+    "[{name: priority}, {name: gang}, {name: capacity, enableHierarchy: true, arguments: {ancestorReclaimLevel: 1}}, {name: predicates}]",
+    "[{name: gang, enableReclaimable: false}, {name: capacity, enableHierarchy: true, arguments: {ancestorReclaimLevel: 2}}, {name: predicates}]",
     "[{name: las, arguments: {las.threshold: 5s, las.levels: 2}}, {name: gang, enablePreemptable: false}, {name: predicates}]",
 ];
 
@@ -127,6 +130,14 @@ fn story(case: &Case) -> String {
         line(&format!("  - {{name: n{i}, cpu: {cpu}, memory: {}Gi}}", cpu));
     }
     line("  queues:");
+    let is_tree = PLUGINS[case.plugins].contains("capacity, enableHierarchy");
+    if is_tree {
+        for team in
+            ["{name: a, deserved: {cpu: 5, memory: 4Gi}}", "{name: b}", "{name: c, parent: a, deserved: {cpu: 2}}"]
+        {
+            line(&format!("  - {team}"));
+        }
+    }
     for (i, queue) in case.queues.iter().enumerate() {
         let mut keys = format!("name: q{i}, weight: {}, priority: {}", queue.weight, queue.priority);
         if let Some(cpu) = queue.deserved {
@@ -144,6 +155,9 @@ fn story(case: &Case) -> String {
             ", annotations: {{volcano.sh/hierarchy: {place}/q{i}, volcano.sh/hierarchy-weights: \"{}\"}}",
             weights.join("/")
         );
+        if is_tree {
+            let _ = write!(keys, ", parent: {}", place.rsplit('/').next().unwrap_or(place));
+        }
         line(&format!("  - {{{keys}}}"));
     }
     line("timeline:");

@@ -1,4 +1,4 @@
-//! What `preempt` leaves out because an earlier job sought it in vain changes no decision: with and without the memo the
+//! What `preempt` and `reclaim` leave out because an earlier job sought it in vain changes no decision: with and without the memo the
 //! same pods are evicted for the same jobs, and the same jobs wait for the same reason.
 
 use std::collections::BTreeMap;
@@ -11,13 +11,16 @@ use krafla_testkit::{Outcome, Scene, run};
 use proptest::prelude::*;
 
 /// The first tier; below it nodes are filtered.
-const PLUGINS: [&str; 6] = [
+const PLUGINS: [&str; 9] = [
     "[{name: priority}, {name: gang}, {name: conformance}]",
     "[{name: priority}, {name: gang, enablePreemptable: false}, {name: pdb}]",
     "[{name: srsf}, {name: gang, enableJobOrder: false, enablePreemptable: false}]",
     "[{name: las, arguments: {las.threshold: 10s, las.factor: 2}}, {name: gang}]",
     "[{name: priority}, {name: gang}, {name: drf}, {name: proportion}]",
     "[{name: gang}, {name: drf}, {name: cdp}]",
+    "[{name: priority}, {name: gang}, {name: conformance}, {name: proportion}]",
+    "[{name: priority}, {name: gang, enableReclaimable: false}, {name: pdb}, {name: capacity}]",
+    "[{name: priority}, {name: gang}, {name: capacity, enableHierarchy: true, arguments: {ancestorReclaimLevel: 1}}]",
 ];
 
 const CLASSES: [&str; 3] = ["low", "mid", "high"];
@@ -61,7 +64,7 @@ fn scene(nodes: &[u32], running: &[(Job, usize)], waiting: &[Job], budget: Optio
     for (i, cpu) in nodes.iter().enumerate() {
         scene = scene.node(&format!("n{i}"), &format!("{cpu}c{cpu}Gi"));
     }
-    scene = scene.queue("q0", |queue| queue).queue("q1", |queue| queue);
+    scene = scene.queue("q0", |queue| queue.deserved("4c4Gi")).queue("q1", |queue| queue);
     let asks = |job: &Job| format!("{}c{}Gi", job.cpu, job.memory);
     for (i, (job, node)) in running.iter().enumerate() {
         let node = format!("n{}", node % nodes.len());
@@ -81,12 +84,15 @@ fn scene(nodes: &[u32], running: &[(Job, usize)], waiting: &[Job], budget: Optio
     scene
 }
 
-/// The actions with a `preempt` that tries everything.
+/// The actions with a `preempt` and a `reclaim` that try everything.
 fn blind() -> Registry {
     let mut all = registry();
     for action in &mut all.actions {
         if action.info.name == "preempt" {
             action.build = krafla_actions::preempt::build_blind;
+        }
+        if action.info.name == "reclaim" {
+            action.build = krafla_actions::reclaim::build_blind;
         }
     }
     all
@@ -114,7 +120,7 @@ proptest! {
             .map(|(kind, class, seconds)| Job { class: *class, seconds: *seconds, ..kind.get(&kinds).clone() })
             .collect();
         let conf = format!(
-            "actions: \"allocate, preempt, backfill\"\ntiers:\n- plugins: {}\n- plugins: [{{name: predicates}}]\n",
+            "actions: \"allocate, preempt, reclaim, backfill\"\ntiers:\n- plugins: {}\n- plugins: [{{name: predicates}}]\n",
             PLUGINS[plugins]
         );
         let scene = scene(&nodes, &running, &waiting, budget);
