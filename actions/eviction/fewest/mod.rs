@@ -51,6 +51,8 @@ struct Search<'s, 'a, 'b> {
     hosts: Vec<Host>,
     /// By host and number of pods that are left: no fewer moves than so many from this host on.
     sums: Vec<Vec<usize>>,
+    /// Fewer moves than this.
+    most: usize,
     budget: Budget,
 }
 
@@ -90,10 +92,11 @@ pub(super) fn fewer_moves(
     let movable: usize = hosts.iter().map(Host::n_movable).sum();
     let budget = Budget { steps: MOST_STEPS, questions: MOST_QUESTIONS, tried: MOST_TRIED };
     let least = sums[0][needed.len()];
-    let mut search = Search { session, who, until, groups, hosts, sums, budget };
+    let most = most.min(movable + 1);
+    let mut search = Search { session, who, until, groups, hosts, sums, most, budget };
     let left: Vec<usize> = search.groups.iter().map(|group| group.tasks.len()).collect();
-    (least..most.min(movable + 1)).find_map(|moves| {
-        let found = search.plan(0, &left, moves, moves, &mut Vec::new());
+    (least..most).find_map(|moves| {
+        let found = search.plan(0, &left, moves, &mut Vec::new());
         if search.is_over() { Some(found) } else { found.map(Some) }
     })?
 }
@@ -118,14 +121,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// A plan from a host on with exactly so many moves that are left, for what is left of each group.
-    fn plan(
-        &mut self,
-        from: usize,
-        left: &[usize],
-        moves: usize,
-        most: usize,
-        chosen: &mut Vec<Choice>,
-    ) -> Option<Plan> {
+    fn plan(&mut self, from: usize, left: &[usize], moves: usize, chosen: &mut Vec<Choice>) -> Option<Plan> {
         let pods: usize = left.iter().sum();
         if pods == 0 {
             // With moves to spare it is a plan that was tried before.
@@ -135,7 +131,7 @@ impl Search<'_, '_, '_> {
             if self.sums[i][pods] > moves {
                 return None;
             }
-            let options = self.hosts[i].options(self.session, self.who, &self.groups, most).to_vec();
+            let options = self.hosts[i].options(self.session, self.who, &self.groups, self.most).to_vec();
             for option in options {
                 if self.is_over() {
                     return None;
@@ -152,7 +148,7 @@ impl Search<'_, '_, '_> {
                 }
                 let left: Vec<usize> = left.iter().zip(&option.part).map(|(left, part)| left - part).collect();
                 chosen.push(option);
-                let found = self.plan(i + 1, &left, moves, most, chosen);
+                let found = self.plan(i + 1, &left, moves, chosen);
                 chosen.pop();
                 if found.is_some() {
                     return found;
