@@ -13,6 +13,15 @@ const MOST_SETS: usize = 4_096;
 /// Parts of a gang that are looked at for one node.
 const MOST_PARTS: usize = 128;
 
+/// Which sets of pods are looked at on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sets {
+    /// Those of which nobody could stay.
+    Needed,
+    /// All that make room.
+    Any,
+}
+
 /// Equal pods of the gang.
 pub(super) struct Group {
     pub(super) tasks: Vec<TaskId>,
@@ -91,6 +100,7 @@ impl Host {
         session: &Session<'_>,
         who: &Beneficiary<'_>,
         groups: &[Group],
+        sets: Sets,
         most: usize,
     ) -> &[Choice] {
         if self.options.is_none() {
@@ -100,7 +110,7 @@ impl Host {
                 for (group, n) in groups.iter().zip(&part) {
                     need.add(&group.request.times(i64::try_from(*n).unwrap_or(i64::MAX)));
                 }
-                for victims in self.sets(&need, most) {
+                for victims in self.sets(&need, sets, most) {
                     let cost = Cost::of(session, who, &QueueRanks::default(), &victims);
                     ranked.push((victims.len(), cost, std::cmp::Reverse(part.clone()), victims));
                 }
@@ -114,49 +124,58 @@ impl Host {
         self.options.as_deref().unwrap_or_default()
     }
 
-    /// Sets of at most so many pods whose going makes room for `need`, and none of which could stay.
-    fn sets(&self, need: &Resources, most: usize) -> Vec<Vec<TaskId>> {
-        let (mut found, mut taken, mut looked_at) = (Vec::new(), vec![0; self.kinds.len()], 0);
-        self.take(0, need, most, &mut taken, &mut looked_at, &mut found);
+    /// What was looked at with other sets or bounds.
+    pub(super) fn forget_options(&mut self) {
+        self.options = None;
+    }
+
+    /// Sets of fewer than `most` pods whose going makes room for `need`. Cost: at most [`MOST_SETS`].
+    fn sets(&self, need: &Resources, sets: Sets, most: usize) -> Vec<Vec<TaskId>> {
+        let mut found = Vec::new();
+        let (mut taken, mut left) = (vec![0; self.kinds.len()], most.saturating_sub(1));
+        for _ in 0..MOST_SETS {
+            let fits = need.fits(&self.free_without(&taken));
+            if fits && (sets == Sets::Any || !self.could_stay(need, &mut taken)) {
+                let of = |(kind, n): (&Kind, &usize)| kind.pods[..*n].to_vec();
+                found.push(self.kinds.iter().zip(&taken).flat_map(of).collect());
+            }
+            // Whoever comes on top of what is enough could stay.
+            let full = left == 0 || (fits && sets == Sets::Needed);
+            if !self.next(&mut taken, &mut left, full) {
+                break;
+            }
+        }
         found
     }
 
-    fn take(
-        &self,
-        kind: usize,
-        need: &Resources,
-        left: usize,
-        taken: &mut Vec<usize>,
-        looked_at: &mut usize,
-        found: &mut Vec<Vec<TaskId>>,
-    ) {
-        *looked_at += 1;
-        if *looked_at > MOST_SETS {
-            return;
-        }
-        if need.fits(&self.free_without(taken)) {
-            // Who could stay makes it a set that is found without that pod.
-            let could_stay = (0..taken.len()).any(|i| {
-                if taken[i] == 0 {
-                    return false;
-                }
-                taken[i] -= 1;
-                let fits = need.fits(&self.free_without(taken));
-                taken[i] += 1;
-                fits
-            });
-            if !could_stay {
-                let of = |(kind, n): (&Kind, &usize)| kind.pods[..*n].to_vec();
-                found.push(self.kinds.iter().zip(taken.iter()).flat_map(of).collect());
+    /// The next set: one more of the first kind, or, where that cannot be, none of the first and one more of the second ...
+    /// `full`: with one more on top it would be no set that is asked for.
+    fn next(&self, taken: &mut [usize], left: &mut usize, full: bool) -> bool {
+        let mut full = full;
+        for (kind, n) in self.kinds.iter().zip(taken.iter_mut()) {
+            if !full && *n < kind.pods.len() {
+                *n += 1;
+                *left -= 1;
+                return true;
             }
-            return;
+            // Taking these back makes room for one of a later kind.
+            full &= *n == 0;
+            *left += std::mem::take(n);
         }
-        let Some(own) = self.kinds.get(kind) else { return };
-        for n in (0..=own.pods.len().min(left)).rev() {
-            taken[kind] = n;
-            self.take(kind + 1, need, left - n, taken, looked_at, found);
-        }
-        taken[kind] = 0;
+        false
+    }
+
+    /// Whether one of a set that is enough could stay.
+    fn could_stay(&self, need: &Resources, taken: &mut [usize]) -> bool {
+        (0..taken.len()).any(|i| {
+            if taken[i] == 0 {
+                return false;
+            }
+            taken[i] -= 1;
+            let fits = need.fits(&self.free_without(taken));
+            taken[i] += 1;
+            fits
+        })
     }
 
     fn free_without(&self, taken: &[usize]) -> Resources {

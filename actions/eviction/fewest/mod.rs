@@ -8,11 +8,13 @@
 //! 2. Else every plan with as many moves as the lower bound is tried, then with one more, and so on below the upper bound: who
 //!    goes from which node, sums by 1. being the bound that cuts branches. A plan holds if the session says so: each of the
 //!    gang fits, and everybody who goes has another place, which is sought with going back.
+//! 3. That is done with sets of which nobody could stay for the gang's sake. A pod that could may stand in the way of one that
+//!    is moved to its node; so below what has been found, all is done again with any sets.
 //!
-//! The first plan that holds is one with the fewest moves. The search is bounded by numbers of steps, so that it always takes
-//! as long on the same cluster; where one is reached, what `moves.rs` has found stands, which serves, but is not proven.
+//! What is found last is a plan with the fewest moves. The search is bounded by numbers of steps, so that it always takes as
+//! long on the same cluster; where one is reached, the best that was found stands, which serves, but is not proven.
 //!
-//! Cost: nodes times pods of the gang squared for the bound; then at most [`MOST_STEPS`], and [`MOST_QUESTIONS`] to nodes.
+//! Cost: nodes times pods of the gang squared for the bound; then at most [`MOST_STEPS`] twice, and [`MOST_QUESTIONS`] to nodes.
 
 mod hosts;
 
@@ -22,7 +24,7 @@ use krafla_model::{NodeId, TaskId, Time};
 use super::Beneficiary;
 use super::moves::{Moves, NOW, Plan, evict_spare, keep};
 use super::search::fits;
-use hosts::{Choice, Group, Host};
+use hosts::{Choice, Group, Host, Sets};
 
 /// Branches that are looked at.
 const MOST_STEPS: usize = 50_000;
@@ -34,6 +36,8 @@ const MOST_TRIED: usize = 1_000;
 const MOST_SUMS: usize = 8_000_000;
 /// Cannot be.
 const NEVER: usize = usize::MAX / 2;
+
+const FULL: Budget = Budget { steps: MOST_STEPS, questions: MOST_QUESTIONS, tried: MOST_TRIED };
 
 /// What is left of the bounds.
 struct Budget {
@@ -51,6 +55,7 @@ struct Search<'s, 'a, 'b> {
     hosts: Vec<Host>,
     /// By host and number of pods that are left: no fewer moves than so many from this host on.
     sums: Vec<Vec<usize>>,
+    sets: Sets,
     /// Fewer moves than this.
     most: usize,
     budget: Budget,
@@ -90,15 +95,24 @@ pub(super) fn fewer_moves(
     }
     let sums = sums(&hosts, needed.len());
     let movable: usize = hosts.iter().map(Host::n_movable).sum();
-    let budget = Budget { steps: MOST_STEPS, questions: MOST_QUESTIONS, tried: MOST_TRIED };
     let least = sums[0][needed.len()];
-    let most = most.min(movable + 1);
-    let mut search = Search { session, who, until, groups, hosts, sums, most, budget };
-    let left: Vec<usize> = search.groups.iter().map(|group| group.tasks.len()).collect();
-    (least..most).find_map(|moves| {
-        let found = search.plan(0, &left, moves, &mut Vec::new());
-        if search.is_over() { Some(found) } else { found.map(Some) }
-    })?
+    let (mut fewest, mut most) = (None, most.min(movable + 1));
+    let left: Vec<usize> = groups.iter().map(|group| group.tasks.len()).collect();
+    let mut search = Search { session, who, until, groups, hosts, sums, sets: Sets::Needed, most, budget: FULL };
+    for sets in [Sets::Needed, Sets::Any] {
+        if least >= most {
+            break;
+        }
+        search.begin(sets, most);
+        let found = (least..most).find_map(|moves| {
+            let found = search.plan(0, &left, moves, &mut Vec::new()).map(|plan| Some((moves, plan)));
+            if search.is_over() { Some(found.flatten()) } else { found }
+        });
+        if let Some((moves, plan)) = found.flatten() {
+            (fewest, most) = (Some(plan), moves);
+        }
+    }
+    fewest
 }
 
 /// See [`Search::sums`]. The last row is that after all hosts.
@@ -116,6 +130,12 @@ fn sums(hosts: &[Host], pods: usize) -> Vec<Vec<usize>> {
 }
 
 impl Search<'_, '_, '_> {
+    /// From here on other sets of pods are looked at.
+    fn begin(&mut self, sets: Sets, most: usize) {
+        (self.sets, self.most, self.budget) = (sets, most, FULL);
+        self.hosts.iter_mut().for_each(Host::forget_options);
+    }
+
     fn is_over(&self) -> bool {
         self.budget.steps == 0 || self.budget.questions == 0 || self.budget.tried == 0
     }
@@ -131,7 +151,7 @@ impl Search<'_, '_, '_> {
             if self.sums[i][pods] > moves {
                 return None;
             }
-            let options = self.hosts[i].options(self.session, self.who, &self.groups, self.most).to_vec();
+            let options = self.hosts[i].options(self.session, self.who, &self.groups, self.sets, self.most).to_vec();
             for option in options {
                 if self.is_over() {
                     return None;

@@ -297,10 +297,14 @@ impl Engine {
         }
         let file = settings.file.clone();
         match Descheduling::make(settings, &self.registry, self.cluster.now()) {
-            Ok(made) => {
+            Ok(mut made) => {
                 info!(file, "descheduler policy in force");
                 for warning in &made.built.warnings {
                     warn!("{warning}");
+                }
+                // What was moved a moment ago stays, whatever the policy says now.
+                if let Some(before) = &self.descheduling {
+                    made.built.action.recall(&before.built.action.memory());
                 }
                 self.descheduling = Some(made);
             }

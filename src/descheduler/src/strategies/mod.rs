@@ -18,3 +18,5 @@ mod utilization;
 mod balance_tests;
 #[cfg(test)]
 mod deschedule_tests;
+#[cfg(test)]
+mod facts_tests;
