@@ -16,9 +16,9 @@ use krafla_framework::search::SearchLimits;
 use krafla_framework::{EvictionCertificate, Found, PodRef, Reason, Refusals, Room, Session, Statement, Verdict};
 use krafla_model::{ClusterState, JobId, NodeId, Reservation, Resources, ShapeId, TaskId, Time};
 
+use super::fewest::fewer_moves;
 use super::search::fits;
 use super::victims::{Cost, QueueRanks, is_evictable, is_whole, size};
-use super::fewest::fewer_moves;
 use super::{ANYWHERE, Beneficiary, waiting};
 use crate::placement::{cluster_is_too_full, explain_promises, placed};
 

@@ -162,11 +162,17 @@ async fn prometheus_may_answer_slowly_hugely_and_wrongly() {
     let wrong = [
         (Manner::With(200, "<html><body>Sign in</body></html>".to_owned()), "its answer is not what it should be"),
         (Manner::With(200, String::new()), "its answer is not what it should be"),
-        (Manner::With(500, "upstream connect error".to_owned()), "it answers 500 Internal Server Error: upstream connect"),
+        (
+            Manner::With(500, "upstream connect error".to_owned()),
+            "it answers 500 Internal Server Error: upstream connect",
+        ),
         (failed(400, "bad_data", "1:5: parse error: unexpected end of input"), "unexpected end of input"),
         (failed(503, "timeout", "query timed out in expression evaluation"), "query timed out"),
         (failed(200, "execution", "many-to-many matching not allowed"), "the query failed: many-to-many"),
-        (with(json!({ "status": "success", "data": { "resultType": "scalar", "result": [1.5, "0.5"] } })), "a vector is needed"),
+        (
+            with(json!({ "status": "success", "data": { "resultType": "scalar", "result": [1.5, "0.5"] } })),
+            "a vector is needed",
+        ),
         (
             with(json!({ "status": "success", "data": { "resultType": "matrix", "result": [
                 { "metric": { "instance": "n0" }, "values": [[1.5, "0.5"]] }] } })),

@@ -5,8 +5,8 @@
 use krafla_framework::{Session, Verdict};
 use krafla_model::{JobId, NodeId, Resources, ShapeId, TaskId};
 
-use super::super::{ANYWHERE, Beneficiary};
 use super::super::victims::{Cost, QueueRanks};
+use super::super::{ANYWHERE, Beneficiary};
 
 /// Sets of pods that are looked at for one node and one part of the gang.
 const MOST_SETS: usize = 4_096;
@@ -64,7 +64,8 @@ impl Host {
         groups: &[Group],
         smallest: &Resources,
     ) -> Option<Self> {
-        let ever = |group: &Group| !matches!(session.verdict(group.tasks[0], node, ANYWHERE), Err(Verdict::Unresolvable(_)));
+        let ever =
+            |group: &Group| !matches!(session.verdict(group.tasks[0], node, ANYWHERE), Err(Verdict::Unresolvable(_)));
         if !groups.iter().any(ever) {
             return None;
         }
@@ -116,8 +117,10 @@ impl Host {
                 }
             }
             ranked.sort();
-            let choice = |(_, _, part, victims): (_, _, std::cmp::Reverse<Vec<usize>>, _)| {
-                Choice { node: self.node, part: part.0, victims }
+            let choice = |(_, _, part, victims): (_, _, std::cmp::Reverse<Vec<usize>>, _)| Choice {
+                node: self.node,
+                part: part.0,
+                victims,
             };
             self.options = Some(ranked.into_iter().map(choice).collect());
         }
@@ -195,8 +198,11 @@ fn least(free: &Resources, kinds: &[Kind], smallest: &Resources, most: usize) ->
         let need = smallest.times(i64::try_from(n).unwrap_or(i64::MAX));
         let of_dimension = |(id, asked): (krafla_model::ResourceId, i64)| {
             let mut missing = asked - free.get(id);
-            let mut sizes: Vec<(i64, usize)> =
-                kinds.iter().map(|kind| (kind.request.get(id), kind.pods.len())).filter(|(size, _)| *size > 0).collect();
+            let mut sizes: Vec<(i64, usize)> = kinds
+                .iter()
+                .map(|kind| (kind.request.get(id), kind.pods.len()))
+                .filter(|(size, _)| *size > 0)
+                .collect();
             sizes.sort_unstable();
             let mut go = 0;
             while missing > 0 {

@@ -229,12 +229,7 @@ impl Search<'_, '_, '_> {
 }
 
 /// For each its best place, one after the other.
-fn places(
-    statement: &mut Statement<'_, '_>,
-    victims: &[TaskId],
-    until: Time,
-    questions: &mut usize,
-) -> Option<Moves> {
+fn places(statement: &mut Statement<'_, '_>, victims: &[TaskId], until: Time, questions: &mut usize) -> Option<Moves> {
     let mut trial = statement.nested();
     let mut moves = Moves::new();
     for &victim in victims {

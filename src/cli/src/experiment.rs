@@ -57,7 +57,8 @@ pub(crate) fn run(experiment: Experiment, told: &Told) -> anyhow::Result<ExitCod
     let line = Line::new();
     let width = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(120);
     let folder = || {
-        let missing = || anyhow!("--data: --experiment {name} needs the folder with the openb lists; write --data FOLDER");
+        let missing =
+            || anyhow!("--data: --experiment {name} needs the folder with the openb lists; write --data FOLDER");
         told.data.as_deref().ok_or_else(missing)
     };
     match experiment {

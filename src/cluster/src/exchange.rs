@@ -25,7 +25,11 @@ pub(crate) async fn exchange(client: &Client, request: http::Request<Body>, larg
     if !status.is_success() {
         let said = Limited::new(answer.into_body(), MOST_OF_AN_ERROR).collect().await;
         let said = said.map(|said| words(&said.to_bytes())).unwrap_or_default();
-        return Err(if said.is_empty() { format!("it answers {status}") } else { format!("it answers {status}: {said}") });
+        return Err(if said.is_empty() {
+            format!("it answers {status}")
+        } else {
+            format!("it answers {status}: {said}")
+        });
     }
     match Limited::new(answer.into_body(), largest).collect().await {
         Ok(read) => Ok(read.to_bytes().to_vec()),

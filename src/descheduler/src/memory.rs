@@ -237,7 +237,9 @@ mod tests {
             assert_eq!(other.must_stay(&template(name), node, now), memory.must_stay(&template(name), node, now));
         }
         let before = other.to_string();
-        other.recall("moved\tdefault\nslept\tdefault\tReplicaSet\tx\ta\t1\t2\nin-vain\tdefault\tReplicaSet\tx\ta\tmany\t2");
+        other.recall(
+            "moved\tdefault\nslept\tdefault\tReplicaSet\tx\ta\t1\t2\nin-vain\tdefault\tReplicaSet\tx\ta\tmany\t2",
+        );
         assert_eq!(other.to_string(), before, "what cannot be read changes nothing");
     }
 }

@@ -34,12 +34,11 @@ fn labelled(shape: &mut PodShape, app: &str) {
 /// Oldest first over all nodes; a full node is skipped, a full round is the end.
 #[test]
 fn pod_life_time_takes_the_oldest_of_all_nodes() {
-    let scene = [("x", "a", 500), ("y", "b", 400), ("z", "a", 300)].into_iter().fold(
-        Scene::new().node("a", "9c").node("b", "9c").at(NOW),
-        |scene, (name, node, age)| {
+    let scene = [("x", "a", 500), ("y", "b", 400), ("z", "a", 300)]
+        .into_iter()
+        .fold(Scene::new().node("a", "9c").node("b", "9c").at(NOW), |scene, (name, node, age)| {
             scene.job(name, |job| job.running(1, "1c", node).each(|pod| aged(pod, name, age)))
-        },
-    );
+        });
     let cluster = scene.build();
     for (rest, wanted) in [
         ("", &["x-0", "y-0", "z-0"][..]),
@@ -67,7 +66,11 @@ fn pod_life_time_joins_filters() {
         ("states: [Pending], maxPodLifeTimeSeconds: 100", false),
         ("states: [Pending], exitCodes: [1]", false),
     ] {
-        assert_eq!(gone(&scene.build(), "PodLifeTime", "deschedule", arguments, "").len(), usize::from(goes), "{arguments}");
+        assert_eq!(
+            gone(&scene.build(), "PodLifeTime", "deschedule", arguments, "").len(),
+            usize::from(goes),
+            "{arguments}"
+        );
     }
 }
 
@@ -79,7 +82,8 @@ fn pod_life_time_needs_something_to_go_by() {
         ("maxPodLifeTimeSeconds: 1, namespaces: {include: [a], exclude: [b]}", "include"),
         ("maxPodLifeTimeSeconds: 1, ownerKinds: {include: [Job], exclude: [Job]}", "include"),
     ] {
-        let settings = crate::testing::settings(&policy("PodLifeTime", "deschedule", arguments, ""), Default::default());
+        let settings =
+            crate::testing::settings(&policy("PodLifeTime", "deschedule", arguments, ""), Default::default());
         let said = crate::build(&settings).err().unwrap_or_default().join("\n");
         assert!(said.contains(wanted), "{arguments}: {said}");
     }
@@ -130,7 +134,10 @@ fn anti_affinity_takes_whoever_has_the_term() {
         .node("a", "9c")
         .node("b", "9c")
         .job("plain", |job| {
-            job.shape(|shape| labelled(shape, "web")).task_priority(1).running(1, "1c", "a").each(|pod| own(pod, "plain"))
+            job.shape(|shape| labelled(shape, "web"))
+                .task_priority(1)
+                .running(1, "1c", "a")
+                .each(|pod| own(pod, "plain"))
         })
         .job("guard", |job| {
             job.shape(|shape| avoids(shape, "kubernetes.io/hostname", "web", &["default"]))
@@ -172,7 +179,10 @@ fn anti_affinity_in_namespaces() {
             .node("a", "9c")
             .node("b", "9c")
             .job("far", |job| {
-                job.namespace("other").shape(|shape| labelled(shape, "web")).running(1, "1c", "a").each(|pod| own(pod, "far"))
+                job.namespace("other")
+                    .shape(|shape| labelled(shape, "web"))
+                    .running(1, "1c", "a")
+                    .each(|pod| own(pod, "far"))
             })
             .job("guard", |job| {
                 job.shape(|shape| avoids(shape, "kubernetes.io/hostname", "web", namespaces))
@@ -249,11 +259,7 @@ fn duplicates_are_of_one_owner_and_image() {
         ("one node that they select", true, false, 0),
     ] {
         let mut scene = Scene::new().labelled_node("a", "9c", "disk", "ssd").node("b", "9c").node("c", "9c");
-        scene = if tainted {
-            scene.tainted_node("d", "9c", "t", Effect::NoSchedule)
-        } else {
-            scene.node("d", "9c")
-        };
+        scene = if tainted { scene.tainted_node("d", "9c", "t", Effect::NoSchedule) } else { scene.node("d", "9c") };
         let scene = scene.job("x", |job| {
             let job = if selects { job.selects("disk", "ssd") } else { job };
             job.running(6, "1c", "a").each(|pod| own(pod, "x"))
@@ -450,9 +456,11 @@ fn high_node_utilization_fills_open_nodes() {
 /// Two nodes at least; one is left out by the policy's selector.
 #[test]
 fn a_round_needs_two_nodes() {
-    let scene = Scene::new().labelled_node("a", "9c", "pool", "x").node("b", "9c").at(NOW).job("x", |job| {
-        job.running(1, "1c", "a").each(|pod| aged(pod, "x", 100))
-    });
+    let scene = Scene::new()
+        .labelled_node("a", "9c", "pool", "x")
+        .node("b", "9c")
+        .at(NOW)
+        .job("x", |job| job.running(1, "1c", "a").each(|pod| aged(pod, "x", 100)));
     let life = |rest: &str| gone(&scene.build(), "PodLifeTime", "deschedule", "maxPodLifeTimeSeconds: 1", rest);
     assert_eq!(life("").len(), 1);
     assert_eq!(life("nodeSelector: pool=x\n").len(), 0);

@@ -109,12 +109,7 @@ fn as_f64(n: usize) -> f64 {
 }
 
 /// Plays it on the list in `data`; `registry` makes the plugins. `tell` hears how many gangs of how many have come.
-pub fn run(
-    data: &Path,
-    seed: u64,
-    registry: fn() -> Registry,
-    tell: impl Fn(u32, u32),
-) -> Result<Report, LoadError> {
+pub fn run(data: &Path, seed: u64, registry: fn() -> Registry, tell: impl Fn(u32, u32)) -> Result<Report, LoadError> {
     let workload = workload(&data.join(LIST), seed)?;
     let mut chosen = world(&workload, registry);
     let totals = chosen.engine().cluster().totals();

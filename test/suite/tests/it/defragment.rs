@@ -83,9 +83,8 @@ impl Small {
             });
         }
         let min = u32::try_from(self.gang.len()).expect("few");
-        scene = scene.job("gang", |job| {
-            self.gang.iter().fold(job.min(min), |job, asks| job.pending(1, &format!("{asks}c")))
-        });
+        scene = scene
+            .job("gang", |job| self.gang.iter().fold(job.min(min), |job, asks| job.pending(1, &format!("{asks}c"))));
         session(scene.build(), &registry(), CONF)
     }
 }
