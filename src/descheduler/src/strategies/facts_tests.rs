@@ -148,10 +148,11 @@ fn anti_affinity_takes_whoever_has_the_term() {
     assert_eq!(unfriendly(&scene.build()), ["guard-0"]);
 }
 
-/// A domain is what the topology key says, and may have several nodes.
+/// A domain is what the topology key says, and may have several nodes. Nodes come in order, and only on one node does the
+/// least important go first.
 #[test]
 fn anti_affinity_looks_at_domains() {
-    for (topology, wanted) in [("zone", &["low-0"][..]), ("kubernetes.io/hostname", &[])] {
+    for (topology, wanted) in [("zone", &["high-0"][..]), ("kubernetes.io/hostname", &[])] {
         let job = |job: JobScene, name: &'static str, priority: i32, node: &str| {
             job.shape(|shape| {
                 labelled(shape, "web");
