@@ -318,4 +318,3 @@ fn topology_spread_counts_who_may_not_go() {
     let is = gone(&scene.build(), "RemovePodsViolatingTopologySpreadConstraint", "balance", "", "");
     assert_eq!(is, ["plain-0"]);
 }
-
