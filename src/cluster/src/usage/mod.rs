@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use krafla_engine::Input;
 use krafla_framework::conf::compile::compile;
 use krafla_framework::{Catalogue, UsageSource};
-use krafla_model::{Amounts, Event, Name, NodeUsageSpec, PodUsageSpec, Time};
+use krafla_model::{Amounts, Event, Name, NodeUsageSpec, Time};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};

@@ -254,7 +254,7 @@ fn low_node_utilization_takes_classes_of_service_in_order() {
         ("modest", BestEffort, false),
     ];
     let scene = kinds.into_iter().fold(
-        Scene::new().node("hot", "10c99Gi").node("cold", "10c99Gi"),
+        Scene::new().node("hot", "10c99Gi").node("cold", "40c99Gi"),
         |scene, (name, qos, reluctant)| {
             scene.job(name, |job| {
                 job.running(1, "2c", "hot").each(|pod| {
