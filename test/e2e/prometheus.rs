@@ -14,7 +14,7 @@ use axum::routing::get;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::harness::{Aside, Stage, pod};
+use crate::harness::{Aside, PATIENCE, Stage, eventually, pod};
 
 const QUERY: &str = "avg by (instance) (instance:node_cpu:rate:sum)";
 
@@ -206,12 +206,15 @@ async fn prometheus_may_answer_slowly_hugely_and_wrongly() {
     assert!(out.contains("95.1% of MetricResource is used on the node, and 70% is the target"), "{out}");
     let key = "descheduler_pods_evicted_total{result=\"success\",strategy=\"LowNodeUtilization\",profile=\"p\",\
                namespace=\"default\",node=\"n0\"}";
-    stage
-        .eventually("the scheduler, which has run all the while, evicts", async || match krafla.metric(key).await {
+    // It asks every 30 seconds, and may just have begun to wait for an answer.
+    let patience = 2 * PATIENCE;
+    eventually("the scheduler, which has run all the while, evicts", patience, async || {
+        match krafla.metric(key).await {
             Some(n) if n > 0.5 => Ok(()),
             other => Err(format!("{other:?}")),
-        })
-        .await;
+        }
+    })
+    .await;
     stage.until_running("group=web", 4).await;
     assert!(stand_in.asked.lock().expect("no panic").iter().all(|query| query == QUERY), "the query as it was written");
     assert!(krafla.log().contains("known again"), "{}", krafla.log());
