@@ -35,6 +35,7 @@ const BETWEEN_GANGS: i64 = 10 * MINUTE;
 
 /// What became of a gang.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Row {
     /// Which one, from 1.
     pub gang: u32,
@@ -50,6 +51,7 @@ pub struct Row {
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Report {
     /// GPUs of the cluster.
     pub gpus: i64,

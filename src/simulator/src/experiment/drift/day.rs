@@ -35,6 +35,7 @@ tiers:
 
 /// What a day came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Day {
     /// Evictions in each hour.
     pub moves: Vec<u32>,

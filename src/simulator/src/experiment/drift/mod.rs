@@ -54,6 +54,7 @@ impl Options {
 
 /// Both days, side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Report {
     /// What was played.
     #[serde(flatten)]
