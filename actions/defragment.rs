@@ -1,4 +1,4 @@
-//! `defragment`: pods of others are moved together so that one named job fits, the fewest for each of its pods.
+//! `defragment`: pods of others are moved together so that one named job fits, the fewest that serve the job as a whole.
 //!
 //! It does for one job what `consolidate` does for every one that starves: nobody loses, since a pod is moved only to
 //! where there is room for it right now, and that room is kept until the pod that takes its place has come.
@@ -6,7 +6,7 @@
 use krafla_framework::{Action, ActionInfo, ArgumentInfo, ArgumentKind, Arguments, Session, VictimVotes};
 use krafla_model::{JobId, Name};
 
-use crate::eviction::{Against, Beneficiary, Futile};
+use crate::eviction::{Against, Beneficiary};
 
 /// Name and arguments.
 pub const INFO: ActionInfo = ActionInfo {
@@ -64,6 +64,6 @@ impl Action for Defragment {
         let until = session.cluster().now() + self.timeout_ms;
         let (action, votes) = (INFO.name, VictimVotes::Veto);
         let who = Beneficiary { action, queue, job, against: Against::OtherJobs, votes };
-        who.make_room_by_moves(session, until, &mut Futile::default());
+        who.make_room_by_fewest_moves(session, until);
     }
 }

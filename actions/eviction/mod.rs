@@ -6,6 +6,7 @@
 //! looked over once more for victims that can be spared, and committed as one decision.
 
 mod bundles;
+mod fewest;
 mod freeable;
 mod moves;
 mod plan;

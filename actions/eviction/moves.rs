@@ -16,13 +16,14 @@ use krafla_framework::search::SearchLimits;
 use krafla_framework::{EvictionCertificate, Found, PodRef, Reason, Refusals, Room, Session, Statement, Verdict};
 use krafla_model::{ClusterState, JobId, NodeId, Reservation, Resources, ShapeId, TaskId, Time};
 
+use super::fewest::fewer_moves;
 use super::search::fits;
 use super::victims::{Cost, QueueRanks, is_evictable, is_whole, size};
 use super::{ANYWHERE, Beneficiary, waiting};
 use crate::placement::{cluster_is_too_full, explain_promises, placed};
 
 /// Room that is free.
-const NOW: SearchLimits = SearchLimits { may_start: true, may_wait: false };
+pub(super) const NOW: SearchLimits = SearchLimits { may_start: true, may_wait: false };
 /// Sets of pods that are tried for one task; each costs a node search for each of its pods.
 const MOST_TRIED: usize = 256;
 
@@ -31,12 +32,27 @@ const MOST_TRIED: usize = 256;
 pub(crate) struct Futile(BTreeMap<ShapeId, BTreeSet<TaskId>>);
 
 /// Pods with the nodes that they go to.
-type Moves = Vec<(TaskId, NodeId)>;
+pub(super) type Moves = Vec<(TaskId, NodeId)>;
 
+/// What is done for a job.
 #[derive(Clone, Default)]
-struct Plan {
-    moves: Moves,
-    placements: Vec<(TaskId, NodeId)>,
+pub(super) struct Plan {
+    pub(super) moves: Moves,
+    pub(super) placements: Vec<(TaskId, NodeId)>,
+}
+
+/// What came of looking for moves.
+struct Tried {
+    plan: Plan,
+    /// The job can start with it.
+    is_enough: bool,
+    /// Of the plan, what makes up the job's minimum: moves, and placements.
+    for_minimum: Option<(usize, usize)>,
+    /// Members that have a node with it.
+    n_placed: u32,
+    /// Pods that were asked in vain.
+    movable: BTreeSet<TaskId>,
+    refused: Option<Refusals>,
 }
 
 /// Of one node, who would have to go.
@@ -47,14 +63,61 @@ struct Choice {
     victims: Vec<TaskId>,
 }
 
+impl Tried {
+    fn nothing() -> Self {
+        let (plan, movable) = (Plan::default(), BTreeSet::new());
+        Self { plan, is_enough: false, for_minimum: None, n_placed: 0, movable, refused: None }
+    }
+}
+
 impl Beneficiary<'_> {
     /// Tries to make room for the job by moves: for its minimum as a whole, then for one member after the other. What is
     /// kept for those who are moved is kept `until` then.
     pub(crate) fn make_room_by_moves(&self, session: &mut Session<'_>, until: Time, futile: &mut Futile) {
-        let (tasks, mut plan) = (waiting(session, self.job), Plan::default());
+        let tried = self.look_for_moves(session, Plan::default(), until, futile);
+        self.conclude_moves(session, tried, until, futile);
+    }
+
+    /// The same, with the fewest moves for the minimum as a whole, so far as `fewest` finds them.
+    pub(crate) fn make_room_by_fewest_moves(&self, session: &mut Session<'_>, until: Time) {
+        let futile = &mut Futile::default();
+        let waiting = waiting(session, self.job);
+        let mut tried = self.look_for_moves(session, Plan::default(), until, futile);
+        let (most, needed) = match tried.for_minimum {
+            Some((moves, placements)) => {
+                (moves, tried.plan.placements[..placements].iter().map(|(task, _)| *task).collect())
+            }
+            None => {
+                let job = session.cluster().job(self.job);
+                let missing = job.min_available().saturating_sub(placed(job)) as usize;
+                (usize::MAX, waiting.into_iter().take(missing).collect::<Vec<_>>())
+            }
+        };
+        if let Some(plan) = fewer_moves(session, self, &needed, most, until) {
+            tried = self.look_for_moves(session, plan, until, futile);
+        }
+        self.conclude_moves(session, tried, until, futile);
+    }
+
+    /// Continues what has `begun` with whoever still waits. Nothing of it stays.
+    fn look_for_moves(&self, session: &mut Session<'_>, begun: Plan, until: Time, futile: &mut Futile) -> Tried {
+        let begins = |task: &TaskId| !begun.placements.iter().any(|(other, _)| other == task);
+        let tasks: Vec<TaskId> = waiting(session, self.job).into_iter().filter(begins).collect();
+        let mut plan = begun;
         let (mut failed, mut refused) = (BTreeSet::new(), None);
         let mut movable: BTreeSet<TaskId> = BTreeSet::new();
-        let mut statement = session.statement();
+        let mut statement = match self.replay_moves(session, &plan, until) {
+            Some(statement) => statement,
+            None => return Tried::nothing(),
+        };
+        let mut for_minimum = None;
+        let note = |session: &Session<'_>, plan: &Plan, for_minimum: &mut Option<(usize, usize)>| {
+            let has_minimum = session.plugins().job_pipelined(session.cluster(), self.job);
+            if has_minimum {
+                for_minimum.get_or_insert((plan.moves.len(), plan.placements.len()));
+            }
+            has_minimum
+        };
         for task in tasks {
             let now = statement.session();
             let cluster = now.cluster();
@@ -66,7 +129,7 @@ impl Beneficiary<'_> {
             if failed.contains(&shape) || own.best_effort || own.spec.never_preempts || limited {
                 continue;
             }
-            let has_minimum = now.plugins().job_pipelined(cluster, self.job);
+            let has_minimum = note(now, &plan, &mut for_minimum);
             match statement.session_mut().find_node(task, ANYWHERE) {
                 // Members beyond the minimum that need nobody to go are for `allocate` to place.
                 Found::Node { .. } if has_minimum => {}
@@ -89,9 +152,14 @@ impl Beneficiary<'_> {
             }
         }
         let now = statement.session();
-        let is_enough = now.plugins().job_pipelined(now.cluster(), self.job);
+        let is_enough = note(now, &plan, &mut for_minimum);
         let n_placed = placed(now.cluster().job(self.job));
         drop(statement);
+        Tried { plan, is_enough, for_minimum, n_placed, movable, refused }
+    }
+
+    fn conclude_moves(&self, session: &mut Session<'_>, tried: Tried, until: Time, futile: &mut Futile) {
+        let Tried { plan, is_enough, n_placed, movable, refused, .. } = tried;
         if is_enough && !plan.moves.is_empty() {
             self.carry_out_moves(session, plan, until);
             futile.0.clear();
@@ -220,7 +288,7 @@ impl Beneficiary<'_> {
     }
 
     /// Pods on a node that may be moved at all, those first that free more of what is needed, then the cheaper.
-    fn movable(&self, session: &Session<'_>, task: TaskId, node: NodeId) -> Vec<TaskId> {
+    pub(super) fn movable(&self, session: &Session<'_>, task: TaskId, node: NodeId) -> Vec<TaskId> {
         let cluster = session.cluster();
         let request = &cluster.shape_of(task).request;
         let mut ranked: Vec<_> = cluster
@@ -329,7 +397,7 @@ impl Beneficiary<'_> {
 }
 
 /// Evicts a pod that its job can do without.
-fn evict_spare(statement: &mut Statement<'_, '_>, victim: TaskId) -> bool {
+pub(super) fn evict_spare(statement: &mut Statement<'_, '_>, victim: TaskId) -> bool {
     let mut attempt = statement.nested();
     let job = attempt.session().cluster().task(victim).job;
     let whole = attempt.evict(victim).is_ok() && job.is_some_and(|job| is_whole(attempt.session(), job));
@@ -340,7 +408,7 @@ fn evict_spare(statement: &mut Statement<'_, '_>, victim: TaskId) -> bool {
 }
 
 /// Keeps room on a node for the pod that replaces `victim`, if its queue may have it there.
-fn keep(statement: &mut Statement<'_, '_>, victim: TaskId, node: NodeId, until: Time) -> bool {
+pub(super) fn keep(statement: &mut Statement<'_, '_>, victim: TaskId, node: NodeId, until: Time) -> bool {
     let now = statement.session();
     let (cluster, task) = (now.cluster(), now.cluster().task(victim));
     let Some((job, queue)) = task.job.and_then(|job| Some((job, cluster.job(job).queue?))) else { return false };

@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use krafla_sandbox::Options;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -31,6 +32,7 @@ async fn every_object_is_accepted_and_the_role_is_enough() {
         }
     }
 
+    may_deschedule(&stage).await;
     stage.nodes(2, "4", "16Gi").await;
     let krafla = stage.krafla_with(stage.control_plane.kubeconfig_for(ACCOUNT), &flags(&stage, &objects).await);
     krafla.until_ready().await;
@@ -105,6 +107,26 @@ async fn every_object_is_accepted_and_the_role_is_enough() {
     let forbidden: Vec<String> =
         krafla.log().lines().filter(|line| line.contains("orbidden")).map(str::to_owned).collect();
     assert!(forbidden.is_empty(), "the role lacks: {}", forbidden.join("\n"));
+}
+
+/// What the descheduler asks for, and this stage has not: the API server is asked whether it would be let.
+async fn may_deschedule(stage: &Stage) {
+    let reviews: Api<SubjectAccessReview> = Api::all(stage.client.clone());
+    for (group, resource, subresource, verb, wanted) in [
+        ("metrics.k8s.io", "nodes", "", "list", true),
+        ("metrics.k8s.io", "pods", "", "list", true),
+        ("", "pods", "eviction", "create", true),
+        ("policy", "poddisruptionbudgets", "", "list", true),
+        ("", "pods", "", "delete", false),
+        ("", "secrets", "", "get", false),
+    ] {
+        let attributes = json!({ "group": group, "resource": resource, "subresource": subresource, "verb": verb });
+        let review = json!({ "spec": { "user": ACCOUNT, "resourceAttributes": attributes } });
+        let review = serde_json::from_value(review).expect("a review");
+        let answer = reviews.create(&PostParams::default(), &review).await.expect("it is answered");
+        let allowed = answer.status.map(|status| status.allowed);
+        assert_eq!(allowed, Some(wanted), "{verb} {resource}/{subresource} of {group:?}");
+    }
 }
 
 #[test]

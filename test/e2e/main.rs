@@ -14,6 +14,7 @@ mod groups;
 mod harness;
 mod objects;
 mod profiles;
+mod prometheus;
 mod proxy;
 mod volumes;
 mod workloads;

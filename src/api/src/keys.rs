@@ -76,9 +76,14 @@ pub const SCORED_REQUEST: &str = "krafla.io/scored-request";
 /// Krafla's annotation of any object: when the simulator submits it.
 pub const SUBMIT_AT: &str = "krafla.io/submit-at";
 
-/// Annotations of pods that a descheduler reads: this one may go whatever else is so, and this one would rather stay.
-pub const OF_DESCHEDULER: [&str; 2] =
-    ["descheduler.alpha.kubernetes.io/evict", "descheduler.alpha.kubernetes.io/prefer-no-eviction"];
+/// Annotations of pods that a descheduler reads: this one may go whatever else is so, this one would rather stay, the eviction of
+/// this one is taken on by somebody else, and this one is being moved by them.
+pub const OF_DESCHEDULER: [&str; 4] = [
+    "descheduler.alpha.kubernetes.io/evict",
+    "descheduler.alpha.kubernetes.io/prefer-no-eviction",
+    "descheduler.alpha.kubernetes.io/request-evict-only",
+    "descheduler.alpha.kubernetes.io/eviction-in-progress",
+];
 
 /// Labels that name one pod of a template. A shape leaves them out, since with them no two pods of a StatefulSet or an
 /// indexed Job would be alike.

@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     /// How long what was moved is left in peace.
     #[arg(long, value_name = "TIME", default_value = "30m")]
     cool_down: String,
+    /// Alpha features: `EvictionsInBackground=true`.
+    #[arg(long, value_name = "GATES", value_delimiter = ',')]
+    feature_gates: Vec<String>,
     /// Configuration of the scheduler that places the pods: a scheduler.conf, or a KubeSchedulerConfiguration.
     #[arg(long, value_name = "FILE")]
     scheduler_conf: Option<PathBuf>,
@@ -93,6 +96,22 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// The one feature gate that there is.
+fn in_background(gates: &[String]) -> anyhow::Result<bool> {
+    let mut on = false;
+    for gate in gates {
+        match gate.split_once('=') {
+            Some(("EvictionsInBackground", "true")) => on = true,
+            Some(("EvictionsInBackground", "false")) => on = false,
+            Some((name, "true" | "false")) if name != "EvictionsInBackground" => {
+                bail!("--feature-gates {gate}: there is no gate {name}; there is EvictionsInBackground")
+            }
+            _ => bail!("--feature-gates {gate}: write EvictionsInBackground=true or =false"),
+        }
+    }
+    Ok(on)
+}
+
 fn settings_of(arguments: Arguments) -> anyhow::Result<Settings> {
     let duration = |flag: &str, text: &str| parse_duration(text).map_err(|why| anyhow!("{flag} {text}: {why}"));
     let interval_ms = arguments.interval.as_deref().map_or(Ok(0), |text| duration("--interval", text))?;
@@ -119,6 +138,7 @@ fn settings_of(arguments: Arguments) -> anyhow::Result<Settings> {
             How::Foreseen => Planning::Foreseen,
         },
         cool_down_ms: duration("--cool-down", &arguments.cool_down)?,
+        in_background: in_background(&arguments.feature_gates)?,
         ..DeschedulerSettings::default()
     };
     Ok(Settings {

@@ -149,6 +149,9 @@ flags! {
     /// Say what would be done, and evict nobody.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, help_heading = DESCHEDULER)]
     descheduler_dry_run: bool,
+    /// Let somebody else take on evictions of pods that say so, and count them until they are done (EvictionsInBackground).
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, help_heading = DESCHEDULER)]
+    descheduler_evictions_in_background: bool,
     /// Order equal nodes by a hash of this seed instead of by name.
     #[arg(long, value_name = "N")]
     shuffle_ties: u64,
@@ -376,6 +379,7 @@ fn descheduling(flags: &Flags) -> anyhow::Result<Option<Descheduling>> {
         planning: Planning::Kept,
         cool_down_ms: time("--descheduler-cool-down", &flags.descheduler_cool_down, "30m")?,
         keep_ms: time("--descheduler-keep", &flags.descheduler_keep, "5m")?,
+        in_background: flags.descheduler_evictions_in_background.unwrap_or(false),
         ..DeschedulerSettings::default()
     };
     Ok(Some(Descheduling { policy, settings, alone: false, once: false, tell: None }))

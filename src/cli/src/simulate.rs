@@ -20,7 +20,7 @@ use krafla_simulator::trace::options::{Derive, NodeList, Options};
 use krafla_simulator::trace::{self, Source};
 use krafla_simulator::world::{Restart, Setup};
 
-use crate::experiment::{self, Experiment};
+use crate::experiment::{self, Experiment, Told};
 use crate::progress::Line;
 use crate::registry::registry;
 use crate::settings::{Settings, layered};
@@ -95,8 +95,9 @@ pub(crate) struct Arguments {
     /// Put wall time, memory and rates into the JSON, in a section of their own.
     #[arg(long)]
     timing: bool,
-    /// Play an experiment of the literature by its own rules, and put its numbers beside the published ones.
-    #[arg(long, value_name = "NAME", conflicts_with = "trace")]
+    /// Play an experiment instead. `fgd` and `defragment` need --data and are played on the openb lists; `drift` makes its
+    /// own cluster and takes --nodes (500), --seed and --until (24h), `defragment` --seed.
+    #[arg(long, value_name = "NAME", conflicts_with_all = NOT_WITH_EXPERIMENT)]
     experiment: Option<Experiment>,
     /// The folder with the data of an experiment.
     #[arg(long, value_name = "FOLDER", requires = "experiment")]
@@ -106,6 +107,26 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
 }
+
+/// What has no say in any experiment.
+const NOT_WITH_EXPERIMENT: [&str; 16] = [
+    "trace",
+    "config",
+    "warmup",
+    "period",
+    "restart_cost",
+    "compress",
+    "limit",
+    "report",
+    "record",
+    "derive",
+    "procs_per_node",
+    "node_list",
+    "shuffle_ties",
+    "strict",
+    "timing",
+    "settings",
+];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -123,7 +144,13 @@ Examples:
       what would happen in a cluster, from its own objects
 
   krafla simulate --experiment fgd --data openb
-      six policies for fractional GPUs on the openb lists, beside the published numbers";
+      six policies for fractional GPUs on the openb lists, beside the published numbers
+
+  krafla simulate --experiment drift --nodes 100 --until 12h --json drift.json
+      the descheduler in a day of drifting load, with the scheduler's plan and without it
+
+  krafla simulate --experiment defragment --data openb
+      gangs that fit once pods have been moved for them, beside as many moves at random";
 
 /// More than any configuration has; the compiler's own limit, which is lower, gives the better message.
 const MOST_BYTES: u64 = 64 << 20;
@@ -134,7 +161,9 @@ const DEFAULT_REPORT: &str = "krafla-report.html";
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if let Some(experiment) = arguments.experiment {
-        return experiment::run(experiment, arguments.data, arguments.json.as_deref());
+        let until_ms = arguments.until.as_deref().map(|text| duration(text, "--until")).transpose()?;
+        let Arguments { data, json, nodes, seed, .. } = arguments;
+        return experiment::run(experiment, &Told { data, json, nodes, seed, until_ms });
     }
     let file = arguments.settings.clone();
     let settings = layered("KRAFLA_SIMULATE", file.as_deref(), &flags(arguments))?;

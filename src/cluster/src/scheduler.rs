@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use krafla_engine::recording::Recorder;
 use krafla_engine::{Engine, Input, Outcome};
 use krafla_framework::effect::by_beneficiary;
-use krafla_framework::{DescheduleResult, Descheduled, Effect};
+use krafla_framework::{DescheduleResult, Descheduled, Effect, TAKEN_ON};
 use krafla_model::{Name, Time};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -55,6 +55,8 @@ pub(crate) struct Duty {
     round_when_known: bool,
     round_done: bool,
     tell: Option<Tell>,
+    /// Whether evictions may be taken on by others.
+    in_background: bool,
     /// Labels of evictions that are on their way, by the pod's UID.
     on_their_way: BTreeMap<Name, Descheduled>,
 }
@@ -67,6 +69,7 @@ impl Duty {
             once: descheduler.once,
             round_when_known: descheduler.once && !round_waits_for_use,
             tell: descheduler.tell,
+            in_background: descheduler.settings.in_background,
             ..Self::default()
         }
     }
@@ -101,6 +104,9 @@ impl Duty {
     fn note_outcome(&mut self, outcome: &Outcome, metrics: &Metrics) {
         let (pod, result) = match outcome {
             Outcome::Evicted { pod } => (pod, "success"),
+            Outcome::EvictRefused { pod, message } if self.in_background && message.contains(TAKEN_ON) => {
+                (pod, "background")
+            }
             Outcome::EvictRefused { pod, .. } => (pod, "error"),
             _ => return,
         };

@@ -66,6 +66,14 @@ impl Action for Deschedule {
         NAME
     }
 
+    fn memory(&self) -> String {
+        self.memory.to_string()
+    }
+
+    fn recall(&mut self, memory: &str) {
+        self.memory.recall(memory);
+    }
+
     fn execute(&mut self, session: &mut Session<'_>) {
         let Some(first) = self.profiles.first() else { return };
         let evictor = first.evictor.clone();

@@ -11,6 +11,9 @@
 
 mod action;
 mod args;
+mod background;
+#[cfg(test)]
+mod background_tests;
 mod evictor;
 #[cfg(test)]
 mod evictor_tests;

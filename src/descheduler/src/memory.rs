@@ -5,14 +5,19 @@
 //! - Where a move did not make its node less full, the template stays there for twice as long, the next time for four
 //!   times, up to [`MOST_DOUBLINGS`].
 //!
-//! It lives in memory only. After a restart the first round may move again what was moved before.
+//! It outlives a change of the policy, as text: a line for each move, and one for each template that moving did not help. It does
+//! not outlive a restart: the first round after one may move again what was moved before.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use krafla_model::{ClusterState, Name, TaskId, Time};
 
 /// Longest pause after moves that did not help: 16 cool-downs.
 const MOST_DOUBLINGS: u32 = 4;
+/// First words of a line.
+const MOVE: &str = "moved";
+const VAIN: &str = "in-vain";
 
 /// Pods that one controller makes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,9 +113,55 @@ impl Memory {
         })
     }
 
+    /// Takes over what another one knew, as it writes it. Lines that cannot be read are left out.
+    pub(crate) fn recall(&mut self, text: &str) {
+        for line in text.lines() {
+            if self.recall_line(line).is_none() {
+                tracing::warn!(line, "a line of the memory cannot be read");
+            }
+        }
+    }
+
+    fn recall_line(&mut self, line: &str) -> Option<()> {
+        let mut words = line.split('\t');
+        let what = words.next()?;
+        let mut word = || words.next().map(Name::from);
+        let template = Template { namespace: word()?, of: (word()?, word()?) };
+        let from = word()?;
+        match what {
+            MOVE => {
+                let (to, at, load) = (word()?, word()?, word()?);
+                let load_before = if load.is_empty() { None } else { Some(load.parse().ok()?) };
+                self.moves.push(Move { template, from, to, at: Time(at.parse().ok()?), load_before });
+            }
+            VAIN => {
+                let (times, at) = (word()?, word()?);
+                self.vain.insert((template, from), (times.parse().ok()?, Time(at.parse().ok()?)));
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
     /// Notes a move.
     pub(crate) fn note(&mut self, template: Template, from: Name, to: Name, load_before: Option<i64>, now: Time) {
         self.moves.push(Move { template, from, to, at: now, load_before });
+    }
+}
+
+/// A line for each thing that is remembered, its words parted by tabs, which no name has.
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let template = |of: &Template| format!("{}\t{}\t{}", of.namespace, of.of.0, of.of.1);
+        for one in &self.moves {
+            let load = one.load_before.map(|load| load.to_string()).unwrap_or_default();
+            let Move { template: of, from, to, at, .. } = one;
+            writeln!(f, "{MOVE}\t{}\t{from}\t{to}\t{}\t{load}", template(of), at.0)?;
+        }
+        for ((of, from), (times, at)) in &self.vain {
+            writeln!(f, "{VAIN}\t{}\t{from}\t{times}\t{}", template(of), at.0)?;
+        }
+        Ok(())
     }
 }
 
@@ -167,5 +218,28 @@ mod tests {
         memory.note(template("x"), a.clone(), b, Some(90), Time(now));
         memory.judge(Time(now + 10), |_| Some(89));
         assert_eq!(memory.must_stay(&template("x"), &a, Time(now + 10)), None);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let (a, b): (Name, Name) = ("a".into(), "b".into());
+        let mut memory = Memory::new(100);
+        memory.note(template("x"), a.clone(), b.clone(), Some(90), Time(1));
+        memory.judge(Time(2), |_| Some(95));
+        memory.note(template("y"), b.clone(), a.clone(), Some(-1), Time(3));
+        memory.note(template("z"), b.clone(), a.clone(), None, Time(4));
+        let mut other = Memory::new(100);
+        other.recall(&memory.to_string());
+        assert_eq!(other.to_string(), memory.to_string());
+        assert_eq!(memory.to_string().lines().count(), 4);
+        for (name, node) in [("x", &b), ("x", &a), ("y", &a), ("z", &a), ("z", &b)] {
+            let now = Time(50);
+            assert_eq!(other.must_stay(&template(name), node, now), memory.must_stay(&template(name), node, now));
+        }
+        let before = other.to_string();
+        other.recall(
+            "moved\tdefault\nslept\tdefault\tReplicaSet\tx\ta\t1\t2\nin-vain\tdefault\tReplicaSet\tx\ta\tmany\t2",
+        );
+        assert_eq!(other.to_string(), before, "what cannot be read changes nothing");
     }
 }

@@ -131,6 +131,28 @@ fn nothing_goes_back_within_the_cool_down() {
     assert_eq!(rounds.next(&mut cluster).moves(), ["x-0 -> a"]);
 }
 
+/// Another policy knows what the one before it moved.
+#[test]
+fn the_cool_down_outlives_the_policy() {
+    let scene = Scene::new().node("a", "9c").node("b", "9c");
+    let mut cluster = on(scene, "x", 1, "1c", "a").build();
+    let policy = |name: &str| {
+        let text = policy("RemovePodsViolatingNodeTaints", "deschedule", "", "").replace("name: p\n", name);
+        Rounds::new(&DeschedulerSettings { cool_down_ms: 60_000, ..settings(&text, Planning::Kept) })
+    };
+    let mut rounds = policy("name: old\n");
+    tainted(&mut cluster, "a", true);
+    assert_eq!(rounds.next(&mut cluster).moves(), ["x-0 -> b"]);
+    arrive(&mut cluster, "x-0", "b");
+    tainted(&mut cluster, "a", false);
+    tainted(&mut cluster, "b", true);
+    cluster.set_now(Time(30_000));
+    let (mut heir, mut stranger) = (policy("name: new\n"), policy("name: new\n"));
+    heir.inherit(&rounds);
+    assert_eq!(heir.next(&mut cluster).refusals(), ["x-0: moved here a moment ago"]);
+    assert_eq!(stranger.next(&mut cluster).moves(), ["x-0 -> a"], "nobody has told it");
+}
+
 #[test]
 fn a_pod_that_nobody_makes_again_needs_no_place() {
     let scene = Scene::new().node("a", "9c").node("b", "9c").at(1_000_000).job("x", |job| {

@@ -9,6 +9,7 @@ use krafla_framework::{
 use krafla_model::taints::Effect;
 use krafla_model::{ClusterState, JobId, Name, NodeId, TaskId, TaskStatus};
 
+use crate::background;
 use crate::evictor::{Crowd, DefaultEvictor, is_bare};
 use crate::limits::{Limits, Reached};
 use crate::memory::{Again, Memory, Template};
@@ -89,7 +90,13 @@ impl<'r, 's, 'a> Round<'r, 's, 'a> {
             ready && policy.node_selector.as_ref().is_none_or(|selector| selector.matches(&spec.labels))
         };
         let nodes = cluster.nodes().iter().filter(is_looked_at).copied().collect();
-        let (crowd, limits) = (Crowd::of(cluster), Limits::of(policy));
+        let (crowd, mut limits) = (Crowd::of(cluster), Limits::of(policy));
+        if settings.in_background {
+            // What is on its way elsewhere counts as what this round would add.
+            for (task, node) in background::on_their_way(cluster) {
+                limits.count(node, cluster.namespace_of(task));
+            }
+        }
         let (profile, strategy) = (String::new(), "");
         let (leaving, notes) = (Vec::new(), Vec::new());
         Self { statement, settings, memory, limits, crowd, nodes, evictor, profile, strategy, leaving, notes }
@@ -151,6 +158,7 @@ impl<'r, 's, 'a> Round<'r, 's, 'a> {
         self.evictor.protection(cluster, &self.crowd, task).is_none()
             && !cluster.shape_of(task).spec.protected
             && cluster.task(task).retry_at <= cluster.now()
+            && !(self.settings.in_background && background::is_on_its_way(cluster, task))
     }
 
     /// Whether a pod could run on a node as things are now. Cost: one question to each filter.
@@ -183,6 +191,10 @@ impl<'r, 's, 'a> Round<'r, 's, 'a> {
         if let Some(reached) = self.limits.reached(node, cluster.namespace_of(request.task)) {
             self.refuse(request, node, reached.as_str());
             return Answer::Limit(reached);
+        }
+        if self.settings.in_background && background::is_on_its_way(cluster, request.task) {
+            self.refuse(request, node, "its eviction in the background was asked for before");
+            return Answer::Stays;
         }
         if let Some(why) = self.evictor.last_objection(cluster, request.task) {
             self.refuse(request, node, why);
@@ -241,9 +253,13 @@ impl<'r, 's, 'a> Round<'r, 's, 'a> {
         Ok(left)
     }
 
-    /// Whether disruption budgets, and the plugins that protect running pods, let all of them go.
+    /// Whether disruption budgets, and the plugins that protect running pods, let all of them go. Whoever is only asked to go is
+    /// moved without a disruption by those who take it on; that is for the API server to say.
     fn within_budgets(&self, group: &[TaskId]) -> Result<(), &'static str> {
         let (session, cluster) = (self.statement.session(), self.cluster());
+        let is_asked = |one: &TaskId| self.settings.in_background && background::is_only_asked(cluster, *one);
+        let group: Vec<TaskId> = group.iter().copied().filter(|one| !is_asked(one)).collect();
+        let group = group.as_slice();
         let mut spent: BTreeMap<(&Name, &Name), i64> = BTreeMap::new();
         for &one in group {
             let namespace = cluster.namespace_of(one);

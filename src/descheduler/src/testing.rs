@@ -75,6 +75,11 @@ impl Rounds {
         Self(build(settings).unwrap_or_else(|problems| panic!("{}", problems.join("\n"))).action)
     }
 
+    /// Takes over what another one remembers.
+    pub(crate) fn inherit(&mut self, other: &Self) {
+        self.0.recall(&other.0.memory());
+    }
+
     /// One round, with kube-scheduler's default profile.
     pub(crate) fn next(&mut self, cluster: &mut ClusterState) -> Came {
         let registry = registry();

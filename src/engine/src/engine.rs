@@ -4,7 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use krafla_framework::effect::{Effect, Subject};
 use krafla_framework::{
-    Decision, Descheduled, DeschedulerSettings, Policy, Reason, Reasons, Registry, Searcher, Session, UsageSource,
+    BELIEVED_MS, Decision, Descheduled, DeschedulerSettings, Policy, REQUEST_EVICT_ONLY, Reason, Reasons, Registry,
+    Searcher, Session, TAKEN_ON, UsageSource,
 };
 use krafla_model::ledger::Discrepancy;
 use krafla_model::{ClusterState, Event, JobId, Name, News, Problem, TaskId, TaskStatus, Time};
@@ -297,10 +298,14 @@ impl Engine {
         }
         let file = settings.file.clone();
         match Descheduling::make(settings, &self.registry, self.cluster.now()) {
-            Ok(made) => {
+            Ok(mut made) => {
                 info!(file, "descheduler policy in force");
                 for warning in &made.built.warnings {
                     warn!("{warning}");
+                }
+                // What was moved a moment ago stays, whatever the policy says now.
+                if let Some(before) = &self.descheduling {
+                    made.built.action.recall(&before.built.action.memory());
                 }
                 self.descheduling = Some(made);
             }
@@ -348,6 +353,14 @@ impl Engine {
             Outcome::Evicted { .. } => {}
             Outcome::EvictRefused { pod, message } => {
                 let Some(task) = self.cluster.find_task(&pod) else { return };
+                if self.is_taken_on(task, &message) {
+                    info!(pod = %self.cluster.task_label(task), "eviction goes on in the background: {message}");
+                    let until = self.cluster.now() + BELIEVED_MS;
+                    self.cluster.eviction_taken_on(task, until);
+                    self.parked.park(task, until);
+                    self.stirred = true;
+                    return;
+                }
                 warn!(pod = %self.cluster.task_label(task), "eviction refused: {message}");
                 if self.options.events {
                     step.effects.push(effects::eviction_refused(&self.cluster, task, &message));
@@ -359,6 +372,13 @@ impl Engine {
                 self.stirred = true;
             }
         }
+    }
+
+    /// Whether a refusal says that somebody moves the pod in their own time.
+    fn is_taken_on(&self, task: TaskId, message: &str) -> bool {
+        let allowed = self.descheduling.as_ref().is_some_and(|descheduling| descheduling.settings.in_background);
+        let annotations = &self.cluster.shape_of(task).spec.annotations;
+        allowed && annotations.get(REQUEST_EVICT_ONLY).is_some() && message.contains(TAKEN_ON)
     }
 
     /// How long a refused task pauses, in milliseconds. A member that its gang cannot run without is tried again at

@@ -26,7 +26,19 @@ pub struct DeschedulerSettings {
     pub cool_down_ms: i64,
     /// How long room is kept for a pod that takes the place of another, in milliseconds.
     pub keep_ms: i64,
+    /// Whether evictions may be taken on by somebody who moves the pod in their own time (EvictionsInBackground).
+    #[serde(default)]
+    pub in_background: bool,
 }
+
+/// Annotation of a pod whose eviction may be taken on by somebody else.
+pub const REQUEST_EVICT_ONLY: &str = "descheduler.alpha.kubernetes.io/request-evict-only";
+/// Annotation of a pod that somebody else is moving.
+pub const EVICTION_IN_PROGRESS: &str = "descheduler.alpha.kubernetes.io/eviction-in-progress";
+/// What a refusal says with which somebody takes an eviction on.
+pub const TAKEN_ON: &str = "Eviction triggered evacuation";
+/// How long that is believed of a pod without the annotation [`EVICTION_IN_PROGRESS`], in milliseconds.
+pub const BELIEVED_MS: i64 = 600_000;
 
 impl Default for DeschedulerSettings {
     fn default() -> Self {
@@ -39,6 +51,7 @@ impl Default for DeschedulerSettings {
             planning: Planning::Kept,
             cool_down_ms: 1_800_000,
             keep_ms: 300_000,
+            in_background: false,
         }
     }
 }

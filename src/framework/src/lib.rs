@@ -24,8 +24,8 @@ pub use conf::catalogue::{ActionInfo, ArgumentInfo, ArgumentKind, Catalogue, Plu
 pub use conf::policy::{PluginEntry, Policy};
 pub use conf::switches::Point;
 pub use descheduling::{
-    BuildDescheduler, BuiltDescheduler, DescheduleResult, Descheduled, DeschedulerSettings, Planning, PrometheusSource,
-    UsageSource,
+    BELIEVED_MS, BuildDescheduler, BuiltDescheduler, DescheduleResult, Descheduled, DeschedulerSettings,
+    EVICTION_IN_PROGRESS, Planning, PrometheusSource, REQUEST_EVICT_ONLY, TAKEN_ON, UsageSource,
 };
 pub use effect::{Cause, Decision, Effect, EvictionCertificate, PodRef, ShareMove, Subject};
 pub use plugin_set::PluginSet;

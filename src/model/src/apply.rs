@@ -115,6 +115,13 @@ impl ClusterState {
         self.tasks[task].retry_at = retry_at;
     }
 
+    /// Somebody has taken an eviction on, and moves the pod in their own time: the task keeps its node, and is not asked to go
+    /// again before `until`.
+    pub fn eviction_taken_on(&mut self, task: TaskId, until: Time) {
+        self.evict_refused(task, until);
+        self.tasks[task].evacuates_until = until;
+    }
+
     /// An eviction was refused; the task keeps its node.
     pub fn evict_refused(&mut self, task: TaskId, retry_at: Time) {
         self.tasks[task].retry_at = retry_at;
@@ -210,6 +217,7 @@ impl ClusterState {
                     scheduled_at: spec.scheduled_at,
                     refusals: 0,
                     retry_at: Time::default(),
+                    evacuates_until: Time::default(),
                 });
                 self.task_by_uid.insert(spec.uid.clone(), id);
                 self.charge(id);

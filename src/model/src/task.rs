@@ -79,6 +79,8 @@ pub struct Task {
     pub refusals: u32,
     /// Not to be tried before this time.
     pub retry_at: Time,
+    /// Until then somebody is believed to move its pod who has taken its eviction on.
+    pub evacuates_until: Time,
 }
 
 impl Task {

@@ -202,6 +202,7 @@ fn taken_name(plan: &Plan) -> Option<String> {
 fn in_words(fault: &Fault) -> &'static str {
     match fault {
         Fault::Refuse { .. } => "refuse",
+        Fault::TakeOn { .. } => "takeOn",
         Fault::Hang { .. } => "hang",
         Fault::Lose { .. } => "lost",
         Fault::WatchDrops { .. } => "watch: drop",

@@ -2,6 +2,7 @@
 
 mod check;
 mod crds;
+mod experiments;
 mod help;
 mod programs;
 mod replay;

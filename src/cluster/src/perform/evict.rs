@@ -1,5 +1,6 @@
 //! Evictions, through the Eviction API: a PodDisruptionBudget may refuse them, and that is understood.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::policy::v1::Eviction;
@@ -22,6 +23,8 @@ pub(crate) enum By {
     Eviction {
         /// How long the pod may take to end, in seconds, if that is not for it to say.
         grace_seconds: Option<u32>,
+        /// The plugin of the descheduler that wants it to go.
+        plugin: Option<String>,
     },
     /// Deletion with the pod's own grace period, after a condition that says why, as kube-scheduler does.
     Deletion {
@@ -29,6 +32,11 @@ pub(crate) enum By {
         message: String,
     },
 }
+
+/// Annotations of an eviction, and who asks for it.
+const REQUESTED_BY: &str = "requested-by";
+const REASON: &str = "reason";
+const REQUESTER: &str = "krafla.io/descheduler";
 
 /// Evictions at once.
 const AT_ONCE: usize = 32;
@@ -72,7 +80,7 @@ impl Inner {
                 break Outcome::EvictRefused { pod: pod.uid, message };
             }
             let answer = match &by {
-                By::Eviction { grace_seconds } => self.send(&pod, *grace_seconds).await,
+                By::Eviction { grace_seconds, plugin } => self.send(&pod, *grace_seconds, plugin.as_deref()).await,
                 By::Deletion { message } => self.delete(&pod, message).await,
             };
             match answer {
@@ -115,23 +123,33 @@ impl Inner {
         Answer::within(CALL, api.delete(&pod.name, &params)).await
     }
 
-    async fn send(&self, pod: &PodRef, grace_seconds: Option<u32>) -> Answer {
-        let eviction = Eviction {
-            metadata: ObjectMeta {
-                name: Some(pod.name.to_string()),
-                namespace: Some(pod.namespace.to_string()),
-                ..ObjectMeta::default()
-            },
-            delete_options: Some(DeleteOptions {
-                grace_period_seconds: grace_seconds.map(i64::from),
-                preconditions: Some(Preconditions { uid: Some(pod.uid.to_string()), ..Preconditions::default() }),
-                ..DeleteOptions::default()
-            }),
-        };
+    async fn send(&self, pod: &PodRef, grace_seconds: Option<u32>, plugin: Option<&str>) -> Answer {
+        let eviction = request(pod, grace_seconds, plugin);
         let api = pods(&self.means.clients.calls, pod);
         let params = PostParams::default();
         let call = api.create_subresource::<_, serde_json::Value>("eviction", &pod.name, &params, &eviction);
         Answer::within(CALL, call).await
+    }
+}
+
+/// What is sent. Who takes evictions on is told who asks, and why, as the descheduler of Kubernetes does.
+fn request(pod: &PodRef, grace_seconds: Option<u32>, plugin: Option<&str>) -> Eviction {
+    let annotations = plugin.map(|plugin| {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        BTreeMap::from([pair(REQUESTED_BY, REQUESTER), pair(REASON, plugin)])
+    });
+    Eviction {
+        metadata: ObjectMeta {
+            name: Some(pod.name.to_string()),
+            namespace: Some(pod.namespace.to_string()),
+            annotations,
+            ..ObjectMeta::default()
+        },
+        delete_options: Some(DeleteOptions {
+            grace_period_seconds: grace_seconds.map(i64::from),
+            preconditions: Some(Preconditions { uid: Some(pod.uid.to_string()), ..Preconditions::default() }),
+            ..DeleteOptions::default()
+        }),
     }
 }
 
@@ -156,7 +174,7 @@ mod tests {
         let evictor = Evictor::new(Means { clients, outcomes, metrics, backlog, leads });
         evictor.evict(
             PodRef { uid: "u1".into(), namespace: "ns".into(), name: "p".into() },
-            By::Eviction { grace_seconds: None },
+            By::Eviction { grace_seconds: None, plugin: None },
         );
         match letters.recv().await {
             Some(Letter::Input(input)) => match *input {
@@ -173,6 +191,20 @@ mod tests {
         let (is, calls) = outcome(move |_, _| refusal(429, why)).await;
         assert_eq!(is, Outcome::EvictRefused { pod: "u1".into(), message: why.to_owned() });
         assert_eq!(calls, 1, "whether it is tried again the engine decides");
+    }
+
+    #[test]
+    fn an_eviction_says_who_asks_and_why() {
+        let pod = PodRef { uid: "u1".into(), namespace: "ns".into(), name: "p".into() };
+        let sent = serde_json::to_value(request(&pod, Some(7), Some("PodLifeTime"))).expect("JSON");
+        let wanted = json!({
+            "apiVersion": "policy/v1", "kind": "Eviction",
+            "metadata": { "name": "p", "namespace": "ns",
+                          "annotations": { "reason": "PodLifeTime", "requested-by": "krafla.io/descheduler" } },
+            "deleteOptions": { "gracePeriodSeconds": 7, "preconditions": { "uid": "u1" } },
+        });
+        assert_eq!(sent, wanted);
+        assert_eq!(request(&pod, None, None).metadata.annotations, None, "those of the scheduler itself say nothing");
     }
 
     #[tokio::test(start_paused = true)]

@@ -168,7 +168,8 @@ impl Performer {
         match effect {
             Effect::Bind { pod, node, plugins, claims } => self.binder.bind(pod, node, plugins, claims),
             Effect::Evict { pod, certificate, delete: false } => {
-                self.evictor.evict(pod, By::Eviction { grace_seconds: certificate.grace_seconds });
+                let plugin = certificate.cause.as_ref().map(|cause| cause.plugin.clone());
+                self.evictor.evict(pod, By::Eviction { grace_seconds: certificate.grace_seconds, plugin });
             }
             Effect::Evict { pod, certificate, delete: true } => {
                 let message = format!("{} will run on {}", certificate.beneficiary, certificate.node);

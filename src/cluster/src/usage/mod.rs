@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use krafla_engine::Input;
 use krafla_framework::conf::compile::compile;
 use krafla_framework::{Catalogue, UsageSource};
-use krafla_model::{Amounts, Event, Name, NodeUsageSpec, PodUsageSpec, Time};
+use krafla_model::{Amounts, Event, Name, NodeUsageSpec, Time};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
@@ -80,26 +80,13 @@ async fn ask(clients: &Clients, source: &UsageSource, inbox: &Inbox, begins_roun
     }
     let mut ticks = interval(ASK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut smooth, mut n, mut trouble) = (Reading::new(), 0_u32, String::new());
+    let (mut smooth, mut n, mut troubles) = (Reading::new(), 0_u32, Troubles::default());
     loop {
         ticks.tick().await;
         let tells = n % TELL_EVERY == 0;
         n = n.wrapping_add(1);
-        match round(clients, source, &mut smooth, tells).await {
-            Ok(events) => {
-                if !std::mem::take(&mut trouble).is_empty() {
-                    info!("the use of nodes is known again");
-                }
-                for event in events {
-                    inbox.input(Input::Event(event)).await;
-                }
-            }
-            Err(why) => {
-                if trouble != why {
-                    warn!("the use of nodes is not known: {why}");
-                    trouble = why;
-                }
-            }
+        for event in round(clients, source, &mut smooth, &mut troubles, tells).await {
+            inbox.input(Input::Event(event)).await;
         }
         if std::mem::take(begins_round) {
             inbox.input(Input::Deschedule).await;
@@ -107,35 +94,64 @@ async fn ask(clients: &Clients, source: &UsageSource, inbox: &Inbox, begins_roun
     }
 }
 
-/// One question to each source, and what is to be told.
+/// What each source said when it did not answer as it should. The same words are logged once, until it answers again.
+#[derive(Debug, Default)]
+struct Troubles(BTreeMap<&'static str, String>);
+
+impl Troubles {
+    fn hear<T>(&mut self, who: &'static str, answer: Result<T, String>) -> Option<T> {
+        match answer {
+            Ok(answer) => {
+                if self.0.remove(who).is_some() {
+                    info!("{who}: the use of nodes is known again");
+                }
+                Some(answer)
+            }
+            Err(why) => {
+                if self.0.get(who) != Some(&why) {
+                    warn!("the use of nodes is not known: {why}");
+                    self.0.insert(who, why);
+                }
+                None
+            }
+        }
+    }
+}
+
+/// One question to each source, and what is to be told of the answers. Who cannot answer keeps nobody else from it.
 async fn round(
     clients: &Clients,
     source: &UsageSource,
     smooth: &mut Reading,
+    troubles: &mut Troubles,
     tells: bool,
-) -> Result<Vec<Event>, String> {
+) -> Vec<Event> {
     let mut by_node: BTreeMap<Name, NodeUsageSpec> = BTreeMap::new();
     let mut events = Vec::new();
     let at = present();
-    if source.metrics_server {
-        smoothed(smooth, metrics_server::nodes(clients, at).await?);
+    if source.metrics_server
+        && let Some(new) = troubles.hear("nodes of the metrics server", metrics_server::nodes(clients, at).await)
+    {
+        smoothed(smooth, new);
         if tells {
             for (node, used) in smooth.iter() {
                 let spec = NodeUsageSpec { node: node.clone(), at, used: used.clone(), sample_ppm: None };
                 by_node.insert(node.clone(), spec);
             }
-            let pods: Vec<PodUsageSpec> = metrics_server::pods(clients).await?;
-            events.push(Event::PodUsage(pods));
+            let pods = troubles.hear("pods of the metrics server", metrics_server::pods(clients).await);
+            events.extend(pods.map(Event::PodUsage));
         }
     }
-    if let (Some(prometheus), true) = (&source.prometheus, tells) {
-        for (node, ppm) in prometheus::samples(clients, prometheus).await? {
-            let spec = by_node.entry(node.clone()).or_insert_with(|| NodeUsageSpec { node, at, ..Default::default() });
-            spec.sample_ppm = Some(ppm);
+    if let (Some(prometheus), true) = (&source.prometheus, tells)
+        && let Some(samples) = troubles.hear("Prometheus", prometheus::samples(clients, prometheus).await)
+    {
+        for (node, ppm) in samples {
+            let fresh = || NodeUsageSpec { node: node.clone(), at, ..NodeUsageSpec::default() };
+            by_node.entry(node.clone()).or_insert_with(fresh).sample_ppm = Some(ppm);
         }
     }
     events.extend(by_node.into_values().map(Event::NodeUsage));
-    Ok(events)
+    events
 }
 
 /// A tenth of what is new, so that a moment's load moves nobody. Nodes that are not measured any more are forgotten.

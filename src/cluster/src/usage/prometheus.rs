@@ -229,6 +229,6 @@ mod tests {
         let bounds = Bounds { largest: 1 << 20, longest: Duration::from_secs(5) };
         let refused = b"HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno".to_vec();
         let why = answer(vec![refused], Duration::ZERO, bounds).await.expect_err("refused");
-        assert!(why.contains("it answers 403"), "{why}");
+        assert!(why.contains("it answers 403 Forbidden: no"), "{why}");
     }
 }

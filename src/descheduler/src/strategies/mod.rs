@@ -15,6 +15,10 @@ pub(crate) mod topology_spread;
 mod utilization;
 
 #[cfg(test)]
+mod balance_facts_tests;
+#[cfg(test)]
 mod balance_tests;
+#[cfg(test)]
+mod deschedule_facts_tests;
 #[cfg(test)]
 mod deschedule_tests;

@@ -169,6 +169,7 @@ pub(super) struct DeschedulerEntry {
     pub(super) keep: Option<Written>,
     pub(super) auto_enable: bool,
     pub(super) dry_run: bool,
+    pub(super) evictions_in_background: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]

@@ -1,5 +1,6 @@
 //! What goes wrong: refused, lost and unanswered calls, an API that is down, watches that drop.
 
+use krafla_framework::TAKEN_ON;
 use krafla_model::Time;
 
 use super::World;
@@ -21,6 +22,11 @@ pub enum Fault {
     Refuse {
         /// Which calls.
         verb: Verb,
+        /// How many.
+        count: u32,
+    },
+    /// The next evictions are refused by somebody who takes them on, and moves the pod in their own time.
+    TakeOn {
         /// How many.
         count: u32,
     },
@@ -70,6 +76,7 @@ pub(super) struct Faults {
 #[derive(Clone, Copy)]
 enum Manner {
     Refuse,
+    TakeOn,
     Hang,
     Lose,
 }
@@ -93,6 +100,7 @@ impl Faults {
         }
         match manner {
             Manner::Refuse => Answer::No("refused by the API server".to_owned()),
+            Manner::TakeOn => Answer::No(format!("admission webhook denied the request: {TAKEN_ON}")),
             Manner::Hang => Answer::Silence,
             Manner::Lose => Answer::Lost,
         }
@@ -108,6 +116,7 @@ impl World {
         };
         match fault {
             Fault::Refuse { verb, count } => calls(verb, Manner::Refuse, count),
+            Fault::TakeOn { count } => calls(Verb::Evict, Manner::TakeOn, count),
             Fault::Hang { verb, count } => calls(verb, Manner::Hang, count),
             Fault::Lose { verb, count } => calls(verb, Manner::Lose, count),
             Fault::WatchDrops { for_ms } => self.drop_watch(for_ms),

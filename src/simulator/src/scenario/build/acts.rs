@@ -65,6 +65,7 @@ pub(super) fn fault(entry: &FaultEntry) -> Result<Fault, String> {
     let for_ms = entry.r#for.as_deref().map_or(Ok(10_000), |text| ms(text, "for"))?;
     let call = |verb, manner: &str| match manner {
         "refuse" => Ok(Fault::Refuse { verb, count }),
+        "takeOn" if verb == Verb::Evict => Ok(Fault::TakeOn { count }),
         "hang" => Ok(Fault::Hang { verb, count }),
         "lost" => Ok(Fault::Lose { verb, count }),
         other => Err(format!("fault `{other}`: use refuse, hang or lost")),

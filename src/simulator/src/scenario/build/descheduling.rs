@@ -27,6 +27,7 @@ pub(super) fn settings(entry: &serde_saphyr::Spanned<DeschedulerEntry>) -> Resul
         keep_ms: duration(&e.keep, "keep", usual.keep_ms)?,
         auto_enable: e.auto_enable,
         dry_run: e.dry_run,
+        in_background: e.evictions_in_background,
         planning: match e.planning {
             PlanningEntry::Kept => Planning::Kept,
             PlanningEntry::Foreseen => Planning::Foreseen,
