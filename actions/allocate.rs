@@ -52,12 +52,9 @@ impl Action for Allocate {
         give_up_what_may_not_be_had(session);
         let mut work = collect(session);
         for (queue, job) in with_promises(session) {
-            let ready = ready_to_place(session, job);
-            let tasks = promised_first(session.cluster(), ready);
-            work.tasks.insert(job, tasks);
             // What was promised was not too much for the queue when it was. More than that is taken in line.
             while work.jobs.get_mut(&queue).is_some_and(|jobs| jobs.remove(&job)) {
-                take_turn(session, &mut work, queue, job);
+                take_turn(session, &mut work, queue, job, Turn::Promised);
                 let cluster = session.cluster();
                 let next = work.tasks.get(&job).and_then(VecDeque::front);
                 if !is_expected(cluster, job) && !next.is_some_and(|next| is_nominated(cluster, *next)) {
@@ -76,19 +73,28 @@ impl Action for Allocate {
                 continue;
             }
             let Some(job) = work.jobs.get_mut(&queue).and_then(RankedQueue::pop) else { continue };
-            take_turn(session, &mut work, queue, job);
+            take_turn(session, &mut work, queue, job, Turn::InLine);
             put_back(session, &mut work, queue);
         }
         refuse_the_hopeless(session, &work.hopeless, &work.repairs);
     }
 }
 
+/// Whose turn it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// That of a job to which something was promised: it ends with what that was, or with the job's minimum.
+    Promised,
+    /// That of the job that is best.
+    InLine,
+}
+
 /// One turn of a job; what is left of it goes back in line.
-fn take_turn(session: &mut Session<'_>, work: &mut Work, queue: QueueId, job: JobId) {
+fn take_turn(session: &mut Session<'_>, work: &mut Work, queue: QueueId, job: JobId, kind: Turn) {
     let known = work.tasks.remove(&job);
     let _span = tracing::trace_span!("job", name = %session.cluster().job_label(job)).entered();
     let repairs = work.repairs.get(&queue).map_or(&[][..], Vec::as_slice);
-    if let Some(left) = turn(session, queue, job, known, repairs) {
+    if let Some(left) = turn(session, queue, job, known, repairs, kind) {
         let rank = session.plugins().job_rank(session.cluster(), job);
         work.jobs.entry(queue).or_default().push(job, rank);
         work.tasks.insert(job, left);
@@ -201,6 +207,7 @@ fn turn(
     job: JobId,
     known: Option<VecDeque<TaskId>>,
     repairs: &[(JobId, u32)],
+    kind: Turn,
 ) -> Option<VecDeque<TaskId>> {
     let nobody_asks = n_asking(session.cluster(), job) == 0;
     // An earlier turn has seen to that.
@@ -220,6 +227,9 @@ fn turn(
         return None;
     }
     let mut tasks = known.unwrap_or_else(|| ready_to_place(session, job));
+    if kind == Turn::Promised {
+        tasks = promised_first(session.cluster(), tasks);
+    }
     let tasks = &mut tasks;
     let mut attempt = Attempt::default();
     let mut statement = session.statement();
@@ -227,8 +237,13 @@ fn turn(
         let was_placed = place_one(&mut statement, queue, task, &mut attempt);
         let now = statement.session();
         let ready = now.plugins().job_ready(now.cluster(), job);
+        // Others were promised what is released besides.
+        let has_what_was_promised = || {
+            let next_is_too = tasks.front().is_some_and(|next| is_nominated(now.cluster(), *next));
+            kind == Turn::Promised && !next_is_too && now.plugins().job_pipelined(now.cluster(), job)
+        };
         match was_placed {
-            true if ready => break,
+            true if ready || has_what_was_promised() => break,
             // A job that needs no more than it has tries each of its tasks.
             false if !ready && !can_still_start(now, job, tasks, &attempt) => break,
             _ => {}
@@ -251,6 +266,7 @@ fn turn(
         if let Some(reason) = explain_promises(session, job).or(reason) {
             session.explain_job(job, reason);
         }
+        return (kind == Turn::Promised && !tasks.is_empty()).then(|| std::mem::take(tasks));
     } else {
         drop(statement);
         session.set_unplaceable(job, attempt.is_impossible());
