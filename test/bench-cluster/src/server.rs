@@ -31,8 +31,14 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start() -> anyhow::Result<Self> {
+        Self::start_with(&[]).await
+    }
+
+    /// With more flags for the API server.
+    pub(crate) async fn start_with(flags: &[String]) -> anyhow::Result<Self> {
         let assets = Assets::find()?;
-        let control_plane = ControlPlane::start(&assets, Options::new().no_controllers()).await?;
+        let options = flags.iter().fold(Options::new().no_controllers(), |options, flag| options.api_server_flag(flag));
+        let control_plane = ControlPlane::start(&assets, options).await?;
         // The client that Krafla has: no retries of its own.
         let access = Access { kubeconfig: Some(control_plane.kubeconfig().to_owned()), ..Access::default() };
         let client = access.clients().await?.calls;
@@ -66,7 +72,7 @@ impl Server {
 
     /// Calls that the API server has answered, by verb and resource, without watches.
     pub(crate) async fn calls(&self) -> anyhow::Result<BTreeMap<String, u64>> {
-        let page = self.client.request_text(Request::new("/metrics").get("", &GetParams::default())?).await?;
+        let page = self.client.request_text(Request::new("").get("metrics", &GetParams::default())?).await?;
         let mut calls = BTreeMap::new();
         for line in page.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
             let label = |name: &str| {

@@ -383,9 +383,7 @@ impl SchedulingQueue {
         while let Some((_, (.., task))) = self.backoff.first().filter(|(until, _)| *until <= now).cloned() {
             self.activate(plugins, cluster, task);
         }
-        while let Some((_, task)) =
-            self.resting.first().filter(|(since, _)| *since + self.times.max_rest_ms <= now)
-        {
+        while let Some((_, task)) = self.resting.first().filter(|(since, _)| *since + self.times.max_rest_ms <= now) {
             self.take_out(task);
             self.back_off(plugins, cluster, task, false);
         }

@@ -8,11 +8,12 @@ pub(crate) mod contenders;
 mod counter;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::jiff::Timestamp;
 use krafla_test_bench::workloads::{INIT, Kind, MEASURED, WORKLOADS, Workload};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
@@ -20,7 +21,7 @@ use serde::Serialize;
 
 use crate::server::Server;
 use contenders::Contender;
-use counter::{Counter, Figures};
+use counter::{AuditLog, Counter, Figures};
 
 /// How long nothing may happen.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -116,13 +117,14 @@ pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<
 
 #[allow(clippy::cast_precision_loss, reason = "figures for people")]
 pub(crate) async fn time(row: &Workload, contender: &Contender, krafla: &Path) -> anyhow::Result<Result> {
-    let server = Server::start().await?;
+    let log = AuditLog::new()?;
+    let server = Server::start_with(&log.flags()).await?;
     let the_node = usize::from(row.kind == Kind::Daemonset);
     server.create_all::<Node>(row.nodes + the_node, |i| row.node(i)).await?;
     for object in row.objects() {
         server.create(&object).await?;
     }
-    let counter = Counter::start(server.client.clone());
+    let mut counter = Counter::of(&log)?;
     let mut scheduler = contender.start(krafla, &server, row.has_gangs())?;
     server.create_all::<Pod>(row.init, |i| row.init_pod(i)).await?;
     if row.init_is_scheduled() {
@@ -135,11 +137,11 @@ pub(crate) async fn time(row: &Workload, contender: &Contender, krafla: &Path) -
         let pods: Api<Pod> = Api::default_namespaced(server.client.clone());
         pods.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
     }
-    let mut begun = (Instant::now(), scheduler.cpu());
+    let mut begun = (Timestamp::now(), scheduler.cpu());
     server.create_all::<Pod>(row.measured, |i| row.measured_pod(i)).await?;
     if row.has_gangs() {
         // All pods are there before the first may start: what is timed is the scheduler, not who makes them.
-        begun = (Instant::now(), scheduler.cpu());
+        begun = (Timestamp::now(), scheduler.cpu());
         for (name, size) in row.groups() {
             server.make_group(&name, size).await?;
         }

@@ -88,12 +88,7 @@ pub enum Kind {
     Gangs(usize),
 }
 
-const fn workload(
-    name: &'static str,
-    [nodes, init, measured]: [usize; 3],
-    threshold: u32,
-    kind: Kind,
-) -> Workload {
+const fn workload(name: &'static str, [nodes, init, measured]: [usize; 3], threshold: u32, kind: Kind) -> Workload {
     Workload { name, nodes, init, measured, threshold, kind }
 }
 
@@ -189,7 +184,10 @@ impl Workload {
     /// Whether a plain API server has what it takes: no alpha API, no controller, and no more nodes than it bears here.
     #[must_use]
     pub fn suits_a_server(&self) -> bool {
-        !matches!(self.kind, Kind::NativeGangs(_) | Kind::HostPorts | Kind::DeviceClaims | Kind::InTreeVolumes | Kind::CsiVolumes)
+        !matches!(
+            self.kind,
+            Kind::NativeGangs(_) | Kind::HostPorts | Kind::DeviceClaims | Kind::InTreeVolumes | Kind::CsiVolumes
+        )
     }
 
     /// Whether those that are there before are scheduled.

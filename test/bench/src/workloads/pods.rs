@@ -104,9 +104,7 @@ fn of_kind(workload: &Workload, name: &str, i: usize) -> Value {
     let like = json!({ "matchLabels": { "color": "blue" } });
     let term = |key: &str| json!({ "labelSelector": like, "topologyKey": key });
     let preferred = |term: Value| json!([{ "weight": 1, "podAffinityTerm": term }]);
-    let spread = |skew: u32, key: &str, when: &str| {
-        json!({ "maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": like })
-    };
+    let spread = |skew: u32, key: &str, when: &str| json!({ "maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": like });
     let spec = &mut pod["spec"];
     match workload.kind {
         Kind::Basic
