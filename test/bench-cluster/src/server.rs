@@ -79,10 +79,10 @@ impl Server {
                 let value = line.split_once(&format!(",{name}=\"")).and_then(|(_, rest)| rest.split('"').next());
                 value.unwrap_or_default()
             };
-            let n: f64 = line.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0.0);
+            let n: u64 = line.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
             if label("verb") != "WATCH" {
                 let what = format!("{} {} {}", label("verb"), label("resource"), label("subresource"));
-                *calls.entry(what.trim_end().to_owned()).or_default() += n as u64;
+                *calls.entry(what.trim_end().to_owned()).or_default() += n;
             }
         }
         Ok(calls)
@@ -122,6 +122,29 @@ impl Server {
         let calls = stream::iter(0..n).map(|i| {
             let manifest = manifest(i);
             async move { self.post(&K::url_path(&(), manifest["metadata"]["namespace"].as_str()), &manifest).await }
+        });
+        calls.buffer_unordered(AT_ONCE).try_for_each(async |()| Ok(())).await
+    }
+
+    /// Makes `n` pods, and binds each to its node as soon as it is there.
+    pub(crate) async fn create_bound(
+        &self,
+        n: usize,
+        manifest: impl Fn(usize) -> Value,
+        node: impl Fn(usize) -> Value,
+    ) -> anyhow::Result<()> {
+        let calls = stream::iter(0..n).map(|i| {
+            let (pod, node) = (manifest(i), node(i));
+            async move {
+                let url = Pod::url_path(&(), pod["metadata"]["namespace"].as_str());
+                self.post(&url, &pod).await?;
+                let name = &pod["metadata"]["name"];
+                let binding = json!({
+                    "apiVersion": "v1", "kind": "Binding", "metadata": { "name": name },
+                    "target": { "kind": "Node", "name": node },
+                });
+                self.post(&format!("{url}/{}/binding", name.as_str().unwrap_or_default()), &binding).await
+            }
         });
         calls.buffer_unordered(AT_ONCE).try_for_each(async |()| Ok(())).await
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use krafla_sandbox::Assets;
 use krafla_test_bench::memory::peak_bytes;
+use krafla_test_bench::workloads::{Kind, Workload};
 
 use crate::server::{Server, cpu_of};
 
@@ -29,6 +30,8 @@ pub(crate) enum Contender {
     Krafla,
     /// The real kube-scheduler.
     KubeScheduler,
+    /// No scheduler at all: who makes a pod binds it at once. No scheduler on the same machine can be faster.
+    BareBinds,
     /// Any other: a name, and a command for `sh`, in which `{kubeconfig}` is the file.
     Other(String, String),
 }
@@ -51,17 +54,22 @@ impl Contender {
         match self {
             Self::Krafla => "krafla",
             Self::KubeScheduler => "kube-scheduler",
+            Self::BareBinds => "bare binds",
             Self::Other(name, _) => name,
         }
     }
 
-    /// Whether it places gangs of Volcano's PodGroups.
-    pub(crate) fn has_gangs(&self) -> bool {
-        *self != Self::KubeScheduler
+    /// Whether it can place the pods of a workload.
+    pub(crate) fn takes_part(&self, workload: &Workload) -> bool {
+        match self {
+            Self::Krafla | Self::Other(..) => true,
+            Self::KubeScheduler => !workload.has_gangs(),
+            Self::BareBinds => workload.kind == Kind::Basic,
+        }
     }
 
-    /// Starts it. What it says goes to a file beside the server's.
-    pub(crate) fn start(&self, krafla: &Path, server: &Server, gangs: bool) -> anyhow::Result<Running> {
+    /// Starts it, if it is a process. What it says goes to a file beside the server's.
+    pub(crate) fn start(&self, krafla: &Path, server: &Server, gangs: bool) -> anyhow::Result<Option<Running>> {
         let (kubeconfig, folder) = (server.control_plane.kubeconfig(), server.control_plane.folder());
         let mut command = match self {
             Self::Krafla => {
@@ -88,6 +96,7 @@ impl Contender {
                 command.arg("--config").arg(file).arg("--secure-port=0");
                 command
             }
+            Self::BareBinds => return Ok(None),
             Self::Other(_, line) => {
                 let mut command = Command::new("sh");
                 command
@@ -100,7 +109,7 @@ impl Contender {
         let file = std::fs::File::create(&log)?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let child = command.spawn().with_context(|| format!("{}: cannot be run", self.name()))?;
-        Ok(Running { child, log })
+        Ok(Some(Running { child, log }))
     }
 }
 

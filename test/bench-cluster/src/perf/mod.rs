@@ -18,9 +18,10 @@ use krafla_test_bench::workloads::{INIT, Kind, MEASURED, WORKLOADS, Workload};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::server::Server;
-use contenders::Contender;
+use contenders::{Contender, Running};
 use counter::{AuditLog, Counter, Figures};
 
 /// How long nothing may happen.
@@ -66,6 +67,7 @@ pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<
     let mut contenders = vec![Contender::Krafla];
     contenders.extend((!arguments.alone).then_some(Contender::KubeScheduler));
     contenders.extend(arguments.scheduler.iter().cloned());
+    contenders.extend((!arguments.alone).then_some(Contender::BareBinds));
     println!(
         "{:<36} {:<15} {:>6} {:>6} {:>9} {:>7} {:>7} {:>7} {:>10} {:>8} {:>8} {:>7}",
         "workload",
@@ -86,7 +88,7 @@ pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<
     for row in WORKLOADS.into_iter().filter(wanted) {
         let row = row.scaled(arguments.percent as usize);
         let mut ours = None;
-        for contender in contenders.iter().filter(|contender| contender.has_gangs() || !row.has_gangs()) {
+        for contender in contenders.iter().filter(|contender| contender.takes_part(&row)) {
             let result = time(&row, contender, krafla).await;
             let result = result.with_context(|| format!("{} with {}", row.name, contender.name()))?;
             let ratio = *ours.get_or_insert(result.average) / result.average.max(1e-9);
@@ -126,10 +128,10 @@ pub(crate) async fn time(row: &Workload, contender: &Contender, krafla: &Path) -
     }
     let mut counter = Counter::of(&log)?;
     let mut scheduler = contender.start(krafla, &server, row.has_gangs())?;
-    server.create_all::<Pod>(row.init, |i| row.init_pod(i)).await?;
+    make_pods(&server, row, scheduler.is_none(), row.init, |i| row.init_pod(i)).await?;
     if row.init_is_scheduled() {
         let init = counter.until(INIT, row.init, PATIENCE).await;
-        scheduler.still_runs()?;
+        still_runs(&mut scheduler)?;
         init.context("pods that are there before")?;
     }
     if row.kind == Kind::Deleting {
@@ -137,21 +139,21 @@ pub(crate) async fn time(row: &Workload, contender: &Contender, krafla: &Path) -
         let pods: Api<Pod> = Api::default_namespaced(server.client.clone());
         pods.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
     }
-    let mut begun = (Timestamp::now(), scheduler.cpu());
-    server.create_all::<Pod>(row.measured, |i| row.measured_pod(i)).await?;
+    let mut begun = (Timestamp::now(), cpu_of(&scheduler));
+    make_pods(&server, row, scheduler.is_none(), row.measured, |i| row.measured_pod(i)).await?;
     if row.has_gangs() {
         // All pods are there before the first may start: what is timed is the scheduler, not who makes them.
-        begun = (Timestamp::now(), scheduler.cpu());
+        begun = (Timestamp::now(), cpu_of(&scheduler));
         for (name, size) in row.groups() {
             server.make_group(&name, size).await?;
         }
     }
     let (begun, cpu) = begun;
     let done = counter.until(MEASURED, row.measured, PATIENCE).await;
-    scheduler.still_runs()?;
+    still_runs(&mut scheduler)?;
     done?;
     let Figures { average, p50, p90, p99, longest_gap } = counter.figures(MEASURED, begun);
-    let used = scheduler.cpu() - cpu;
+    let used = cpu_of(&scheduler) - cpu;
     Ok(Result {
         workload: row.name,
         scheduler: contender.name().to_owned(),
@@ -163,6 +165,29 @@ pub(crate) async fn time(row: &Workload, contender: &Contender, krafla: &Path) -
         p99,
         cpu_milliseconds_per_pod: used.as_secs_f64() * 1_000.0 / row.measured as f64,
         longest_gap_seconds: longest_gap.as_secs_f64(),
-        peak_memory_bytes: scheduler.peak_memory(),
+        peak_memory_bytes: scheduler.as_ref().map_or(0, Running::peak_memory),
     })
+}
+
+fn cpu_of(scheduler: &Option<Running>) -> Duration {
+    scheduler.as_ref().map_or(Duration::ZERO, Running::cpu)
+}
+
+fn still_runs(scheduler: &mut Option<Running>) -> anyhow::Result<()> {
+    scheduler.as_mut().map_or(Ok(()), Running::still_runs)
+}
+
+/// Makes pods, and binds each at once where no scheduler does.
+async fn make_pods(
+    server: &Server,
+    row: &Workload,
+    bind: bool,
+    n: usize,
+    manifest: impl Fn(usize) -> Value,
+) -> anyhow::Result<()> {
+    if !bind {
+        return server.create_all::<Pod>(n, manifest).await;
+    }
+    let node = |i: usize| row.node(i % row.nodes)["metadata"]["name"].clone();
+    server.create_bound(n, manifest, node).await
 }
