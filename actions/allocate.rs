@@ -83,7 +83,7 @@ impl Action for Allocate {
 /// Whose turn it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// That of a job to which something was promised: it ends with what that was, or with the job's minimum.
+    /// That of a job to which something was promised: until it starts it gets what that was, and no more.
     Promised,
     /// That of the job that is best.
     InLine,
@@ -266,7 +266,6 @@ fn turn(
         if let Some(reason) = explain_promises(session, job).or(reason) {
             session.explain_job(job, reason);
         }
-        return (kind == Turn::Promised && !tasks.is_empty()).then(|| std::mem::take(tasks));
     } else {
         drop(statement);
         session.set_unplaceable(job, attempt.is_impossible());
