@@ -176,11 +176,7 @@ fn main() -> ExitCode {
     if "one-by-one".contains(&arguments.only) {
         one_by_one::run(percent);
     }
-    if shapes::NAME == arguments.only || arguments.only.is_empty() {
-        shapes::run(shapes::NAME, percent, arguments.runs);
-    } else {
-        shapes::run(&arguments.only, percent, arguments.runs);
-    }
+    shapes::run(&arguments.only, percent, arguments.runs);
     if steady::NAME.contains(&arguments.only) {
         steady::run(percent);
     }

@@ -78,7 +78,7 @@ fn seconds(workload: &Workload) -> f64 {
         bound: 0,
         seconds: 0.0,
     };
-    for i in 0..workload.nodes + usize::from(workload.nodes == 15_000) {
+    for i in 0..workload.nodes {
         cluster.add(&workload.node(i));
     }
     for object in workload.objects() {

@@ -121,8 +121,7 @@ pub(crate) async fn run(arguments: &Arguments, krafla: &Path) -> anyhow::Result<
 pub(crate) async fn time(row: &Workload, contender: &Contender, krafla: &Path) -> anyhow::Result<Result> {
     let log = AuditLog::new()?;
     let server = Server::start_with(&log.flags()).await?;
-    let the_node = usize::from(row.kind == Kind::Daemonset);
-    server.create_all::<Node>(row.nodes + the_node, |i| row.node(i)).await?;
+    server.create_all::<Node>(row.nodes, |i| row.node(i)).await?;
     for object in row.objects() {
         server.create(&object).await?;
     }

@@ -96,7 +96,7 @@ const fn workload(name: &'static str, [nodes, init, measured]: [usize; 3], thres
 pub const WORKLOADS: [Workload; 35] = [
     workload("SchedulingBasic", [5_000, 1_000, 10_000], 680, Kind::Basic),
     workload("SchedulingBasic-50000Pods", [5_000, 5_000, 50_000], 810, Kind::Basic),
-    workload("SchedulingDaemonset", [15_000, 0, 30_000], 1_100, Kind::Daemonset),
+    workload("SchedulingDaemonset", [15_001, 0, 30_000], 1_100, Kind::Daemonset),
     workload("PreemptionBasic", [1_000, 4_000, 1_000], 0, Kind::Preemption),
     workload("Preemption-5000Nodes", [5_000, 20_000, 5_000], 0, Kind::Preemption),
     workload("Unschedulable", [5_000, 100, 10_000], 590, Kind::Unschedulable),
