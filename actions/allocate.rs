@@ -13,7 +13,9 @@ use krafla_model::{ClusterState, JobId, QueueId, ShapeId, TaskId, TaskStatus};
 
 use crate::enqueue::{ClosedQueues, explain_missing_queue};
 use crate::gates::{let_through, waits_at_its_gate};
-use crate::hopeless::{Plain, beyond_its_queue, hopeless, is_more_than_the_cluster, plain, refuse_the_hopeless};
+use crate::hopeless::{
+    Plain, beyond_its_queue, beyond_its_queue_untried, hopeless, is_more_than_the_cluster, plain, refuse_the_hopeless,
+};
 use crate::placement::{Attempt, can_still_start, explain_promises, needed_first, place_one, placed};
 use crate::promises::{give_up_what_may_not_be_had, is_expected, is_nominated, with_promises};
 
@@ -223,6 +225,13 @@ fn turn(
     if let Some(reason) = hopeless(session, job) {
         session.set_unplaceable(job, is_more_than_the_cluster(&reason));
         let reason = beyond_its_queue(session, queue, job).unwrap_or(reason);
+        refuse(session, job, reason, repairs);
+        return None;
+    }
+    if kind == Turn::InLine
+        && let Some((reason, is_impossible)) = beyond_its_queue_untried(session, queue, job)
+    {
+        session.set_unplaceable(job, is_impossible);
         refuse(session, job, reason, repairs);
         return None;
     }

@@ -10,6 +10,7 @@ mod against_plain;
 mod budgets;
 mod clock;
 mod growth;
+mod making_room;
 mod one_by_one;
 mod reclaim;
 mod shapes;
@@ -168,6 +169,9 @@ fn main() -> ExitCode {
     }
     if reclaim::NAME.contains(&arguments.only) {
         time(reclaim::NAME, reclaim::nodes(percent), arguments.runs, || reclaim::run(percent));
+    }
+    for case in making_room::CASES.iter().filter(|case| case.name.contains(&arguments.only)) {
+        time(case.name, making_room::nodes(case, percent), arguments.runs, || making_room::run(case, percent));
     }
     against_plain::run(&arguments.only, percent, arguments.runs);
     if "growth".contains(&arguments.only) {
