@@ -170,9 +170,7 @@ fn main() -> ExitCode {
     if reclaim::NAME.contains(&arguments.only) {
         time(reclaim::NAME, reclaim::nodes(percent), arguments.runs, || reclaim::run(percent));
     }
-    for case in making_room::CASES.iter().filter(|case| case.name.contains(&arguments.only)) {
-        time(case.name, making_room::nodes(case, percent), arguments.runs, || making_room::run(case, percent));
-    }
+    making_room::table(&arguments.only, percent, arguments.runs);
     against_plain::run(&arguments.only, percent, arguments.runs);
     if "growth".contains(&arguments.only) {
         growth::run(percent, arguments.runs);

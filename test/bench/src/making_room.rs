@@ -13,9 +13,9 @@ const WANTED: u32 = 4;
 
 /// Who takes from whom.
 #[derive(Clone, Copy)]
-pub(crate) struct Case {
+struct Case {
     /// Its name.
-    pub(crate) name: &'static str,
+    name: &'static str,
     nodes: u32,
     /// Jobs of one pod that need room.
     jobs: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Case {
 }
 
 /// All of them.
-pub(crate) const CASES: [Case; 2] = [
+const CASES: [Case; 2] = [
     Case {
         name: "preempt-for-200-jobs",
         nodes: 1_000,
@@ -51,13 +51,42 @@ tiers:
 ];
 
 /// Nodes of the cluster, in hundredths.
-pub(crate) fn nodes(case: &Case, percent: u32) -> u32 {
+fn nodes(case: &Case, percent: u32) -> u32 {
     (case.nodes * percent / 100).max(10)
 }
 
-/// Answers for how many jobs room was made, and the seconds until that was decided.
-pub(crate) fn run(case: &Case, percent: u32) -> (u32, f64) {
-    let registry = krafla_plugins::registry(krafla_actions::all());
+/// Prints those whose name contains `only`: what is kept from one job to the next beside asking every node for each.
+pub(crate) fn table(only: &str, percent: u32, runs: u32) {
+    println!(
+        "\n{:<30} {:>7} {:>9} {:>12} {:>12} {:>9}",
+        "making room", "nodes", "jobs", "us a job", "every node", "ratio"
+    );
+    for case in CASES.iter().filter(|case| case.name.contains(only)) {
+        let jobs = (case.jobs * percent / 100).max(2);
+        let each = |blind: bool| {
+            let best = (0..runs.max(1)).map(|_| run(case, percent, blind)).fold(f64::INFINITY, f64::min);
+            best * 1e6 / f64::from(jobs)
+        };
+        let (kept, anew) = (each(false), each(true));
+        println!(
+            "{:<30} {:>7} {jobs:>9} {kept:>12.1} {anew:>12.1} {:>9.1}",
+            case.name,
+            nodes(case, percent),
+            anew / kept
+        );
+    }
+}
+
+/// Answers the seconds until room was made for all jobs; if `blind`, every node is asked for each.
+fn run(case: &Case, percent: u32, blind: bool) -> f64 {
+    let mut registry = krafla_plugins::registry(krafla_actions::all());
+    for action in registry.actions.iter_mut().filter(|_| blind) {
+        match action.info.name {
+            "preempt" => action.build = krafla_actions::preempt::build_blind,
+            "reclaim" => action.build = krafla_actions::reclaim::build_blind,
+            _ => {}
+        }
+    }
     let mut engine = Engine::new(registry, Options { events: false, ..Options::default() });
     let (nodes, jobs) = (nodes(case, percent), (case.jobs * percent / 100).max(2));
     let mut inputs = vec![Input::Configuration { file: "bench.conf".to_owned(), text: case.configuration.to_owned() }];
@@ -102,7 +131,7 @@ pub(crate) fn run(case: &Case, percent: u32) -> (u32, f64) {
     let evictions = step.effects.iter().filter(|effect| matches!(effect, Effect::Evict { .. })).count();
     let served = u32::try_from(evictions).unwrap_or(u32::MAX) / WANTED;
     assert!(served == jobs, "{}: room for {served} of {jobs} jobs", case.name);
-    (served, seconds)
+    seconds
 }
 
 fn shape(gpus: u32) -> Arc<PodShape> {
