@@ -70,8 +70,9 @@ pub(crate) fn beyond_its_queue(session: &Session<'_>, queue: QueueId, id: JobId)
     reason.is_of_the_queue(cluster).then_some(reason)
 }
 
-/// The same for a gang that holds nothing and whose tasks are alike, before it is tried: most of it might find a place, and
-/// would have to give it up. With it, whether a member can run on no node, however empty, which one of them tells.
+/// The same for a gang that is not hopeless, holds nothing, and whose tasks are alike, before it is tried: most of it might
+/// find a place, and would have to give it up. With it, whether a member can run on no node, however empty, which one of
+/// them tells.
 pub(crate) fn beyond_its_queue_untried(session: &mut Session<'_>, queue: QueueId, id: JobId) -> Option<(Reason, bool)> {
     let (cluster, plugins) = (session.cluster(), session.plugins());
     let is_kept_room = cluster.reservations().next().is_some();
@@ -80,6 +81,9 @@ pub(crate) fn beyond_its_queue_untried(session: &mut Session<'_>, queue: QueueId
     }
     // What `sla` lets wait holds on to what it finds.
     let reason = beyond_its_queue(session, queue, id).filter(|_| !plugins.job_pipelined(cluster, id))?;
+    if hopeless(session, id).is_some() {
+        return None;
+    }
     let now = cluster.now();
     let may_be_tried = |task: &TaskId| {
         let own = cluster.task(*task);

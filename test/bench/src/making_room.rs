@@ -82,6 +82,7 @@ fn run(case: &Case, percent: u32, blind: bool) -> f64 {
     let mut registry = krafla_plugins::registry(krafla_actions::all());
     for action in registry.actions.iter_mut().filter(|_| blind) {
         match action.info.name {
+            "allocate" => action.build = krafla_actions::allocate::build_blind,
             "preempt" => action.build = krafla_actions::preempt::build_blind,
             "reclaim" => action.build = krafla_actions::reclaim::build_blind,
             _ => {}
