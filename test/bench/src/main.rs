@@ -7,6 +7,7 @@
 //! like with like.
 
 mod against_plain;
+mod beyond_queue;
 mod budgets;
 mod clock;
 mod growth;
@@ -171,6 +172,7 @@ fn main() -> ExitCode {
         time(reclaim::NAME, reclaim::nodes(percent), arguments.runs, || reclaim::run(percent));
     }
     making_room::table(&arguments.only, percent, arguments.runs);
+    beyond_queue::table(&arguments.only, percent, arguments.runs);
     against_plain::run(&arguments.only, percent, arguments.runs);
     if "growth".contains(&arguments.only) {
         growth::run(percent, arguments.runs);
