@@ -123,7 +123,7 @@ fn submit(i: usize, pods: &Pods) -> Vec<Input> {
             ..PodSpec::default()
         }))
     };
-    let group = (pods.min > 0).then(|| Input::Event(Event::PodGroup(group)));
+    let group = (pods.min > 0).then_some(Input::Event(Event::PodGroup(group)));
     group.into_iter().chain((0..pods.n).map(pod)).collect()
 }
 
@@ -212,7 +212,7 @@ fn room_is_made_for_each_that_needs_it_and_no_more() {
         |cpu| PodKind { cpu, memory: 0, gpus: 0, share: 0, labelled: 0, says: Says::Nothing, image: None, port: false };
     // Ten pods of 0.7 cores on each node of 7, then some of 2.1 cores: three go for each.
     let pods = |at, n, cpu, priority| Pods { at, n, kind: kind(cpu), priority, min: 0 };
-    for more in 0..MORE.len() {
+    for (more, (name, _)) in MORE.iter().enumerate() {
         let case = Case {
             more,
             nodes: vec![node.clone()],
@@ -223,6 +223,6 @@ fn room_is_made_for_each_that_needs_it_and_no_more() {
             stays: vec![1, 3],
             changes: Vec::new(),
         };
-        assert_eq!(play(&case).expect("both decide alike"), 60, "{:?}", MORE[more]);
+        assert_eq!(play(&case).expect("both decide alike"), 60, "{name}");
     }
 }
