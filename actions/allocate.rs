@@ -13,7 +13,9 @@ use krafla_model::{ClusterState, JobId, QueueId, ShapeId, TaskId, TaskStatus};
 
 use crate::enqueue::{ClosedQueues, explain_missing_queue};
 use crate::gates::{let_through, waits_at_its_gate};
-use crate::hopeless::{Plain, beyond_its_queue, hopeless, is_more_than_the_cluster, plain, refuse_the_hopeless};
+use crate::hopeless::{
+    Plain, beyond_its_queue, beyond_its_queue_untried, hopeless, is_more_than_the_cluster, plain, refuse_the_hopeless,
+};
 use crate::placement::{Attempt, can_still_start, explain_promises, needed_first, place_one, placed};
 use crate::promises::{give_up_what_may_not_be_had, is_expected, is_nominated, with_promises};
 
@@ -21,11 +23,19 @@ use crate::promises::{give_up_what_may_not_be_had, is_expected, is_nominated, wi
 pub const INFO: ActionInfo =
     ActionInfo { name: "allocate", about: "place jobs, gang by gang", places: true, arguments: &[crate::ERROR_CACHE] };
 
-struct Allocate;
+struct Allocate {
+    /// Whether what is known to be in vain is tried all the same.
+    blind: bool,
+}
 
 /// Makes the action.
 pub fn build(_: &Arguments) -> Box<dyn Action> {
-    Box::new(Allocate)
+    Box::new(Allocate { blind: false })
+}
+
+/// Makes an action that decides the same and tries gangs beyond the limits of their queue; tests compare the two.
+pub fn build_blind(_: &Arguments) -> Box<dyn Action> {
+    Box::new(Allocate { blind: true })
 }
 
 /// What is left to do.
@@ -41,6 +51,8 @@ struct Work {
     /// Jobs that no placement could serve when the session began, with what they ask for alike. Room only shrinks while
     /// jobs are placed, so they need no turn: of thousands that wait only the others are put in order.
     hopeless: Vec<(JobId, Plain, Reason)>,
+    /// Whether gangs beyond the limits of their queue are tried all the same.
+    blind: bool,
 }
 
 impl Action for Allocate {
@@ -50,7 +62,7 @@ impl Action for Allocate {
 
     fn execute(&mut self, session: &mut Session<'_>) {
         give_up_what_may_not_be_had(session);
-        let mut work = collect(session);
+        let mut work = Work { blind: self.blind, ..collect(session) };
         for (queue, job) in with_promises(session) {
             // What was promised was not too much for the queue when it was. More than that is taken in line.
             while work.jobs.get_mut(&queue).is_some_and(|jobs| jobs.remove(&job)) {
@@ -94,6 +106,17 @@ fn take_turn(session: &mut Session<'_>, work: &mut Work, queue: QueueId, job: Jo
     let known = work.tasks.remove(&job);
     let _span = tracing::trace_span!("job", name = %session.cluster().job_label(job)).entered();
     let repairs = work.repairs.get(&queue).map_or(&[][..], Vec::as_slice);
+    // What was promised was not too much for the queue when it was.
+    if kind == Turn::InLine
+        && !work.blind
+        && known.is_none()
+        && n_asking(session.cluster(), job) > 0
+        && let Some((reason, is_impossible)) = beyond_its_queue_untried(session, queue, job)
+    {
+        session.set_unplaceable(job, is_impossible);
+        refuse(session, job, reason, repairs);
+        return;
+    }
     if let Some(left) = turn(session, queue, job, known, repairs, kind) {
         let rank = session.plugins().job_rank(session.cluster(), job);
         work.jobs.entry(queue).or_default().push(job, rank);

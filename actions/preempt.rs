@@ -7,7 +7,7 @@ use krafla_framework::rank::{JobRank, QueueRank};
 use krafla_framework::{Action, ActionInfo, ArgumentInfo, ArgumentKind, Arguments, Session, VictimVotes};
 use krafla_model::{JobId, QueueId};
 
-use crate::eviction::{Against, Beneficiary, Vain, waiting};
+use crate::eviction::{Against, Beneficiary, Bounds, Vain, waiting};
 use crate::victim_votes;
 
 const COUNT: ArgumentKind = ArgumentKind::Integer { min: 0, max: i64::MAX };
@@ -55,11 +55,11 @@ impl Action for Preempt {
     }
 
     fn execute(&mut self, session: &mut Session<'_>) {
-        let mut vain = if self.blind { Vain::blind() } else { Vain::default() };
+        let (mut vain, mut bounds) = if self.blind { (Vain::blind(), Bounds::blind()) } else { Default::default() };
         for (queue, jobs) in starving_by_queue(session, |_, _| true) {
             for &job in &jobs {
                 let who = Beneficiary { action: INFO.name, queue, job, against: Against::OtherJobs, votes: self.votes };
-                who.make_room(session, &mut vain);
+                who.make_room(session, &mut vain, &mut bounds);
             }
             for job in jobs {
                 if within(session, queue, job, self.votes) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use krafla_framework::{Action, ActionInfo, Arguments, Dues, Session, VictimVotes};
 use krafla_model::{JobId, QueueId, ShapeId, TaskStatus};
 
-use crate::eviction::{Against, Beneficiary, ShareRule, Vain};
+use crate::eviction::{Against, Beneficiary, Bounds, ShareRule, Vain};
 use crate::preempt::starving_by_queue;
 use crate::victim_votes;
 
@@ -59,10 +59,12 @@ impl Action for Reclaim {
     }
 
     fn execute(&mut self, session: &mut Session<'_>) {
-        let mut vain = if self.blind { Vain::blind() } else { Vain::default() };
+        let (mut vain, mut bounds) = if self.blind { (Vain::blind(), Bounds::blind()) } else { Default::default() };
         let mut entitled = Entitled::default();
         let may_gain = |session: &Session<'_>, queue, job| entitled.any_task_of(session, queue, job);
-        for_each_reclaimer(session, INFO.name, self.votes, may_gain, |who, session| who.make_room(session, &mut vain));
+        for_each_reclaimer(session, INFO.name, self.votes, may_gain, |who, session| {
+            who.make_room(session, &mut vain, &mut bounds)
+        });
     }
 }
 

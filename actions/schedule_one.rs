@@ -65,6 +65,13 @@ impl Action for ScheduleOne {
             session.nominate(task, node);
         }
         take_back(session);
+        self.try_all(session);
+        session.take_promises_back();
+    }
+}
+
+impl ScheduleOne {
+    fn try_all(&mut self, session: &mut Session<'_>) {
         for _ in 0..ATTEMPTS {
             activate(session);
             let next = session.with_queue(|queue, _, cluster| queue.pop(cluster)).flatten();
@@ -76,13 +83,15 @@ impl Action for ScheduleOne {
         }
         session.leave_unfinished();
     }
-}
 
-impl ScheduleOne {
     fn attempt(&mut self, session: &mut Session<'_>, task: TaskId) {
+        session.keep_promises_before(task);
         let tried = self.try_out(session, task, true);
         match tried {
             Tried::Fits(node) => {
+                if !session.is_placed_unseen(task) {
+                    session.take_promises_back();
+                }
                 let mut statement = session.statement();
                 if place(&mut statement, task, node) {
                     statement.commit_binds();
@@ -112,9 +121,11 @@ impl ScheduleOne {
     fn try_out(&mut self, session: &mut Session<'_>, task: TaskId, may_preempt: bool) -> Tried {
         let mut statement = session.statement();
         let kept = statement.lift_reservation(task);
-        for (other, node) in nominated_before(statement.session(), task) {
-            // It counts even where it does not fit any more, as in kube-scheduler. One that has a node by now does not.
-            let _ = statement.promise(other, node);
+        if !statement.session().keeps_promises() {
+            for (other, node) in nominated_before(statement.session(), task) {
+                // It counts even where it does not fit any more, as in kube-scheduler. One that has a node by now does not.
+                let _ = statement.promise(other, node);
+            }
         }
         let session = statement.session_mut();
         let cluster = session.cluster();
@@ -189,12 +200,11 @@ fn nominated_before(session: &Session<'_>, task: TaskId) -> Vec<(TaskId, NodeId)
 fn preempt(session: &mut Session<'_>, task: TaskId, node: NodeId, victims: &[TaskId]) {
     let cluster = session.cluster();
     let priority = cluster.task(task).priority;
-    let outbid: Vec<TaskId> = session
-        .nominations()
-        .filter(|(other, place)| *place == node && *other != task && cluster.task(*other).priority < priority)
-        .map(|(other, _)| other)
-        .collect();
+    let is_outbid = |other: &TaskId| *other != task && cluster.task(*other).priority < priority;
+    let outbid: Vec<TaskId> = session.nominated_for(node).filter(is_outbid).collect();
     for other in outbid {
+        // Those at the door of the queue look at the cluster as it is.
+        session.take_promises_back();
         session.clear_nomination(other);
         session.with_queue(|queue, plugins, cluster| queue.activate(plugins, cluster, other));
     }
@@ -240,6 +250,7 @@ fn explain_kept_out(session: &mut Session<'_>) {
 /// Lets those in that plugins want to be tried soon.
 fn activate(session: &mut Session<'_>) {
     for task in session.take_activated() {
+        session.take_promises_back();
         session.with_queue(|queue, plugins, cluster| queue.activate_waiting(plugins, cluster, task));
     }
 }

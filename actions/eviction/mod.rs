@@ -5,6 +5,7 @@
 //! the plugins let that be. All of it is only tried. If the job can start with what was promised to its tasks, the plan is
 //! looked over once more for victims that can be spared, and committed as one decision.
 
+mod bounds;
 mod bundles;
 mod fewest;
 mod freeable;
@@ -23,6 +24,7 @@ use krafla_framework::{EvictionCertificate, PodRef, Reason, Session, Statement, 
 use krafla_model::{JobId, Name, QueueId, ShapeId, TaskId, TaskStatus};
 
 use crate::placement::{explain_promises, needed_first, placed};
+pub(crate) use bounds::Bounds;
 pub(crate) use freeable::FreeableSums;
 pub(crate) use moves::Futile;
 use plan::Plan;
@@ -61,15 +63,15 @@ pub(crate) struct Beneficiary<'d> {
 impl Beneficiary<'_> {
     /// Tries to make room for the job: for its minimum as a whole, then for one member after the other. Decides nothing
     /// if the job could not start with what it would get. Nothing is tried that is known to be in `vain`.
-    pub(crate) fn make_room(&self, session: &mut Session<'_>, vain: &mut Vain) {
+    pub(crate) fn make_room(&self, session: &mut Session<'_>, vain: &mut Vain, bounds: &mut Bounds) {
         let tasks = waiting(session, self.job);
         if let Some(failure) = vain.foresees(session, self, &tasks) {
-            debug_assert!(!self.plan(session, tasks).0.is_enough, "what one job seeks in vain another finds");
+            debug_assert!(!self.plan_anew(session, tasks).0.is_enough, "what one job seeks in vain another finds");
             self.explain_failure(session, failure);
             return;
         }
         let sought = tasks.clone();
-        let (mut plan, search) = self.plan(session, tasks);
+        let (mut plan, failure) = self.plan(session, tasks, bounds);
         match (plan.is_enough, plan.evictions.is_empty()) {
             (true, false) => {
                 plan.spare(session, self);
@@ -79,7 +81,6 @@ impl Beneficiary<'_> {
             // It fits without: that is for `allocate` and `backfill` to do.
             (true, true) => {}
             (false, _) => {
-                let failure = Failure::of(session.cluster(), &plan, &search);
                 vain.note(session, self, &sought, failure);
                 self.explain_failure(session, failure);
             }
@@ -88,7 +89,7 @@ impl Beneficiary<'_> {
 
     /// Makes room for a single task, whatever else the job lacks. Answers whether somebody went for it.
     pub(crate) fn make_room_for(&self, session: &mut Session<'_>, task: TaskId) -> bool {
-        let (mut plan, _) = self.plan(session, VecDeque::from([task]));
+        let (mut plan, _) = self.plan_anew(session, VecDeque::from([task]));
         let made = !plan.evictions.is_empty();
         if made {
             plan.spare(session, self);
@@ -97,9 +98,34 @@ impl Beneficiary<'_> {
         made
     }
 
-    /// What would be done; nothing of it stays.
-    fn plan(&self, session: &mut Session<'_>, mut tasks: VecDeque<TaskId>) -> (Plan, Search) {
-        let (mut plan, mut search) = (Plan::default(), Search::new(session, self));
+    /// What would be done, and how far that comes if it is not enough; nothing of it stays.
+    fn plan(&self, session: &mut Session<'_>, tasks: VecDeque<TaskId>, bounds: &mut Bounds) -> (Plan, Failure) {
+        if bounds.suit(session, &tasks) {
+            let search = Search::by_bounds(session, self, bounds);
+            let (plan, search) = self.plan_by(session, tasks.clone(), search);
+            if plan.is_enough || !search.is_partial {
+                let failure = Failure::of(session.cluster(), &plan, &search);
+                return (plan, failure);
+            }
+        }
+        self.plan_anew(session, tasks)
+    }
+
+    /// The same, with all nodes asked.
+    fn plan_anew(&self, session: &mut Session<'_>, tasks: VecDeque<TaskId>) -> (Plan, Failure) {
+        let search = Search::new(session, self);
+        let (plan, search) = self.plan_by(session, tasks, search);
+        let failure = Failure::of(session.cluster(), &plan, &search);
+        (plan, failure)
+    }
+
+    fn plan_by<'b>(
+        &self,
+        session: &mut Session<'_>,
+        mut tasks: VecDeque<TaskId>,
+        mut search: Search<'b>,
+    ) -> (Plan, Search<'b>) {
+        let mut plan = Plan::default();
         let mut failed: BTreeSet<ShapeId> = BTreeSet::new();
         let mut statement = session.statement();
         while let Some(task) = tasks.pop_front() {

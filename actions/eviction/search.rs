@@ -2,13 +2,16 @@
 //!
 //! Each node is asked once for a shape of tasks; after that only the node that was cheapest is asked again before it is
 //! taken, since what one task takes leaves the others less. Cost: nodes times the tasks on each, once a shape; then the
-//! tasks on one node for each task.
+//! tasks on one node for each task. A single task is found its node by bounds, which are kept: then few nodes are asked, as a
+//! rule the one that is taken.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_framework::{Found, Room, Session, Statement, Verdict};
 use krafla_model::{NodeId, Resources, ShapeId, TaskId};
 
+use super::bounds::{Bounds, Place};
 use super::plan::{Bundle, may_stay};
 use super::shares::Gain;
 use super::victims::{Cost, QueueRanks, candidates, is_whole, rest_of_gang};
@@ -16,12 +19,16 @@ use super::{ANYWHERE, Against, Beneficiary};
 
 /// What the search for one job has learned.
 #[derive(Default)]
-pub(crate) struct Search {
+pub(crate) struct Search<'b> {
     /// Nodes where room can be made for a shape, cheapest first; among equals in tie order. None until it was asked for.
-    nodes: BTreeMap<ShapeId, BTreeSet<(Cost, u32, NodeId)>>,
+    nodes: BTreeMap<ShapeId, BTreeSet<Place>>,
     ranks: QueueRanks,
     /// Tasks that could have been evicted.
     pub(crate) candidates: BTreeSet<TaskId>,
+    /// What it takes on each node at the very least, if the search goes by that.
+    bounds: Option<&'b mut Bounds>,
+    /// Whether some nodes were not asked, so that there may be more candidates.
+    pub(crate) is_partial: bool,
 }
 
 /// Whether a task fits a node and its queue, with what has been evicted gone.
@@ -61,9 +68,14 @@ fn take(
     Some(bundle)
 }
 
-impl Search {
+impl<'b> Search<'b> {
     pub(crate) fn new(session: &Session<'_>, who: &Beneficiary<'_>) -> Self {
         Self { ranks: QueueRanks::of(session, who), ..Self::default() }
+    }
+
+    /// One that goes by bounds; for no two tasks of one shape.
+    pub(crate) fn by_bounds(session: &Session<'_>, who: &Beneficiary<'_>, bounds: &'b mut Bounds) -> Self {
+        Self { bounds: Some(bounds), ..Self::new(session, who) }
     }
 
     /// Makes room for a task, as cheaply as can be, and promises it. Answers the node, and who was evicted; nothing for a
@@ -84,6 +96,16 @@ impl Search {
             }
             statement.pipeline(task, node).ok()?;
             return Some((node, Vec::new()));
+        }
+        if let Some(bounds) = self.bounds.take() {
+            let found = self.cheapest_by_bounds(statement, who, task, bounds);
+            self.bounds = Some(bounds);
+            let (_, _, node, victims) = found?;
+            for &victim in victims.iter().flatten() {
+                statement.evict(victim).ok()?;
+            }
+            statement.pipeline(task, node).ok()?;
+            return Some((node, victims));
         }
         let shape = now.cluster().task(task).shape;
         if !self.nodes.contains_key(&shape) {
@@ -116,6 +138,38 @@ impl Search {
             statement.pipeline(task, node).ok()?;
             return Some((node, victims));
         }
+    }
+
+    /// The cheapest of all nodes, and who would have to go there. Nodes are asked in the order of what they take at the very
+    /// least, until that is more than the cheapest so far takes.
+    fn cheapest_by_bounds(
+        &mut self,
+        statement: &mut Statement<'_, '_>,
+        who: &Beneficiary<'_>,
+        task: TaskId,
+        bounds: &mut Bounds,
+    ) -> Option<(Cost, u32, NodeId, Vec<Bundle>)> {
+        let (mut hopeful, others) = bounds.of(statement.session(), who, &self.ranks, task);
+        let mut best: Option<(Cost, u32, NodeId, Vec<Bundle>)> = None;
+        while let Some(Reverse((least, rank, node))) = hopeful.pop() {
+            if best.as_ref().is_some_and(|(cost, first, ..)| (cost, first) < (&least, &rank)) {
+                break;
+            }
+            let Some((cost, victims)) = self.ask(statement, who, task, node) else { continue };
+            debug_assert!(least <= cost, "{least:?} {cost:?}");
+            if best.as_ref().is_none_or(|(lowest, first, ..)| (&cost, &rank) < (lowest, first)) {
+                best = Some((cost, rank, node, victims));
+            }
+        }
+        self.is_partial |= best.is_some();
+        if best.is_none() {
+            // They are counted among those who could have been evicted.
+            for node in others {
+                let asked = self.ask(statement, who, task, node);
+                debug_assert!(asked.is_none(), "{asked:?}");
+            }
+        }
+        best
     }
 
     /// Who would have to go from a node, and what that costs; `None` if room cannot be made there.

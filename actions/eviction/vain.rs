@@ -26,7 +26,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(super) fn of(cluster: &ClusterState, plan: &Plan, search: &Search) -> Self {
+    pub(super) fn of(cluster: &ClusterState, plan: &Plan, search: &Search<'_>) -> Self {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         // Who asks for nothing counts as placed before.
         let found = plan.placements.iter().filter(|(task, _)| !cluster.shape_of(*task).best_effort).count();

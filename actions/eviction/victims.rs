@@ -17,7 +17,7 @@ use super::{Against, Beneficiary};
 
 /// What weighs most against evicting a task: whether it runs, the place of its job among those to take from, then the
 /// priorities of its queue, its job and itself.
-type Standing = (bool, Rank, i32, i32, i32);
+pub(super) type Standing = (bool, Rank, i32, i32, i32);
 
 /// What an eviction costs; smaller goes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,15 +60,24 @@ impl Cost {
     pub(crate) fn of(session: &Session<'_>, who: &Beneficiary<'_>, ranks: &QueueRanks, victims: &[TaskId]) -> Self {
         let cluster = session.cluster();
         let weigh = |task: &TaskId| (standing(session, who, *task), ranks.rank(queue_of(cluster, *task)));
-        let run = |task: &TaskId| match cluster.task(*task).status() {
-            TaskStatus::Running => (cluster.now().0 - cluster.task(*task).created.0).max(0),
-            _ => 0,
-        };
         Self {
             worst: victims.iter().map(weigh).max(),
             n: victims.len(),
-            lost: victims.iter().map(run).fold(0, i64::saturating_add),
+            lost: victims.iter().map(|task| run_ms(cluster, *task)).fold(0, i64::saturating_add),
         }
+    }
+
+    /// One that is no more than that of any set with a worst victim, so many, and a loss, all of them at least these.
+    pub(super) fn at_least(worst: Option<(Standing, Rank)>, n: usize, lost: i64) -> Self {
+        Self { worst, n, lost }
+    }
+}
+
+/// For how long a task that would go has run.
+pub(super) fn run_ms(cluster: &ClusterState, task: TaskId) -> i64 {
+    match cluster.task(task).status() {
+        TaskStatus::Running => (cluster.now().0 - cluster.task(task).created.0).max(0),
+        _ => 0,
     }
 }
 
@@ -155,6 +164,12 @@ pub(crate) fn is_evictable(cluster: &ClusterState, id: TaskId) -> bool {
 
 /// Whether a task is one that the action takes from at all; the plugins have their say afterwards.
 fn may_be_asked(cluster: &ClusterState, who: &Beneficiary<'_>, task: TaskId, victim: TaskId) -> bool {
+    let is_own = cluster.task(victim).job == Some(who.job);
+    is_own == matches!(who.against, Against::OwnJob) && could_be_asked(cluster, who, task, victim)
+}
+
+/// The same for some job of the queue: a task of the job itself may be meant.
+pub(super) fn could_be_asked(cluster: &ClusterState, who: &Beneficiary<'_>, task: TaskId, victim: TaskId) -> bool {
     let spares_only_a_slot = cluster.shape_of(task).best_effort && !cluster.shape_of(victim).best_effort;
     if !is_evictable(cluster, victim) || spares_only_a_slot {
         return false;
@@ -162,7 +177,7 @@ fn may_be_asked(cluster: &ClusterState, who: &Beneficiary<'_>, task: TaskId, vic
     let Some(job) = cluster.task(victim).job else { return false };
     let queue = cluster.job(job).queue;
     match who.against {
-        Against::OtherJobs => job != who.job && queue == Some(who.queue),
+        Against::OtherJobs => queue == Some(who.queue),
         Against::OwnJob => job == who.job,
         Against::OtherQueues(_) => {
             queue.is_some_and(|queue| queue != who.queue && cluster.queue(queue).spec.reclaimable)
@@ -170,7 +185,7 @@ fn may_be_asked(cluster: &ClusterState, who: &Beneficiary<'_>, task: TaskId, vic
     }
 }
 
-fn standing(session: &Session<'_>, who: &Beneficiary<'_>, task: TaskId) -> Standing {
+pub(super) fn standing(session: &Session<'_>, who: &Beneficiary<'_>, task: TaskId) -> Standing {
     let cluster = session.cluster();
     let own = cluster.task(task);
     let queue_priority = match who.against {

@@ -36,6 +36,7 @@ impl Hindrance {
 impl ScheduleOne {
     /// Tries `first` and all of its group that wait. `plugin` wants them together.
     pub(super) fn attempt_group(&mut self, session: &mut Session<'_>, first: TaskId, group: JobId, plugin: &str) {
+        session.take_promises_back();
         let members = session.with_queue(|queue, _, cluster| queue.pop_group(cluster, first, group));
         let members = members.unwrap_or_default();
         let needed = session.cluster().job(group).min_available();

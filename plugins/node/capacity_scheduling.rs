@@ -41,6 +41,10 @@ impl NodePlugin for CapacityScheduling {
         }
     }
 
+    fn has_a_say_in_placing(&self, _: &ClusterState, _: TaskId) -> bool {
+        false
+    }
+
     fn post_filter(&self, attempt: &mut FailedAttempt<'_>) -> PostFilter {
         let rule = Borrowers::of(attempt.cluster(), attempt.task);
         preempt(attempt, &rule)

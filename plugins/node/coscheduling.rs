@@ -110,6 +110,10 @@ impl NodePlugin for Coscheduling {
         PostFilter::Unschedulable(format!("podGroup {label} is rejected: {has} of {min} members have room"))
     }
 
+    fn has_a_say_in_placing(&self, cluster: &ClusterState, task: TaskId) -> bool {
+        cluster.task(task).group.is_some() || cluster.task(task).job.is_some()
+    }
+
     fn permit(&mut self, cluster: &ClusterState, task: TaskId, _: NodeId, waiting: &mut WaitingPods) -> Permit {
         if cluster.task(task).group.is_none() {
             return Permit::Approve;

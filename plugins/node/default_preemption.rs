@@ -30,6 +30,10 @@ impl VictimRule for LessImportant {
     fn may_go(&self, cluster: &ClusterState, task: TaskId, victim: TaskId) -> bool {
         cluster.task(victim).priority < cluster.task(task).priority
     }
+
+    fn goes_by_priority(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -44,6 +44,10 @@ impl NodePlugin for GangScheduling {
         cluster.task(task).job.filter(|group| cluster.job(*group).min_available() > 1)
     }
 
+    fn has_a_say_in_placing(&self, cluster: &ClusterState, task: TaskId) -> bool {
+        cluster.task(task).job.is_some()
+    }
+
     /// Whoever comes here with too few others, because a part of the group was sent back, waits for it.
     fn permit(&mut self, cluster: &ClusterState, task: TaskId, _: NodeId, waiting: &mut WaitingPods) -> Permit {
         let Some(id) = cluster.task(task).job else { return Permit::Approve };

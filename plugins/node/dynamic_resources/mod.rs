@@ -198,6 +198,10 @@ impl NodePlugin for DynamicResources {
         }
     }
 
+    fn has_a_say_in_placing(&self, cluster: &ClusterState, task: TaskId) -> bool {
+        !cluster.task(task).claims.is_empty()
+    }
+
     fn choose(&self, cluster: &ClusterState, task: TaskId, node: NodeId) -> Result<Vec<ClaimChoice>, Why> {
         if cluster.task(task).claims.is_empty() {
             return Ok(Vec::new());

@@ -2,21 +2,34 @@
 //!
 //! For each node that an eviction may help: all who may go are taken away; if the pod then fits, as many as possible are
 //! given back, those that a disruption budget protects first, then the more important. Of all nodes the one with the
-//! smallest disruption is chosen, by Kubernetes' criteria in their order.
+//! smallest disruption is chosen, by Kubernetes' criteria in their order. What it takes at the very least on each node is
+//! kept (`bounds`), so that few nodes are tried: as a rule the one that is chosen.
 
+mod bounds;
 mod disruption;
+
+use std::cmp::Reverse;
 
 use krafla_framework::{FailedAttempt, NodeVictims, PostFilter};
 use krafla_model::{ClusterState, NodeId, TaskId, TaskStatus};
 
-use disruption::{Disruption, importance, split_by_budgets};
+use bounds::Bounds;
+use disruption::{Disruption, Least, importance, split_by_budgets};
 
 /// Who may go for whom.
 pub(super) trait VictimRule {
     /// Whether `victim` may go so that `task` gets its room, as things are tried so far. With each that goes this may
     /// turn from yes to no, never back.
     fn may_go(&self, cluster: &ClusterState, task: TaskId, victim: TaskId) -> bool;
+
+    /// Whether that is a matter of the priorities of the two alone.
+    fn goes_by_priority(&self) -> bool {
+        false
+    }
 }
+
+/// A node, who would go there, and how bad that is.
+type Candidate = (Disruption, NodeId, Vec<TaskId>);
 
 /// PostFilter of a plugin that preempts by a rule.
 pub(super) fn preempt(attempt: &mut FailedAttempt<'_>, rule: &dyn VictimRule) -> PostFilter {
@@ -29,24 +42,10 @@ pub(super) fn preempt(attempt: &mut FailedAttempt<'_>, rule: &dyn VictimRule) ->
         return PostFilter::Unschedulable(why);
     }
     let asks_extenders = attempt.has_preempting_extenders();
-    let mut candidates: Vec<(Disruption, NodeId, Vec<TaskId>)> = Vec::new();
-    let mut without_victims = 0;
-    for &node in attempt.unschedulable {
-        // Among equals the first is chosen: only one that is better changes anything. Extenders may refuse the best.
-        let best = candidates.last().map(|(disruption, ..)| disruption).filter(|_| !asks_extenders);
-        match victims_on(attempt, node, rule, best) {
-            Ok((disruption, victims)) => {
-                let nobody = victims.is_empty();
-                if asks_extenders || best.is_none_or(|best| disruption < *best) {
-                    candidates.push((disruption, node, victims));
-                }
-                if nobody && !asks_extenders {
-                    break;
-                }
-            }
-            Err(NoVictims) => without_victims += 1,
-        }
-    }
+    let (mut candidates, without_victims) = match asks_extenders {
+        false => (best_candidate(attempt, rule).into_iter().collect(), attempt.unschedulable.len()),
+        true => all_candidates(attempt, rule),
+    };
     if asks_extenders && !candidates.is_empty() {
         match agreed(attempt, candidates) {
             Ok(left) => candidates = left,
@@ -72,6 +71,73 @@ pub(super) fn preempt(attempt: &mut FailedAttempt<'_>, rule: &dyn VictimRule) ->
             PostFilter::Unschedulable(format!("preemption: 0/{all} nodes are available: {}.", said.join(", ")))
         }
     }
+}
+
+/// All nodes where somebody could go, in tie order, and how many the others are: extenders may refuse the best.
+fn all_candidates(attempt: &mut FailedAttempt<'_>, rule: &dyn VictimRule) -> (Vec<Candidate>, usize) {
+    let nodes = attempt.unschedulable;
+    let tried = |&node: &NodeId| victims_on(attempt, node, rule, None).ok().map(|(how, who)| (how, node, who));
+    let candidates: Vec<Candidate> = nodes.iter().filter_map(tried).collect();
+    let others = nodes.len() - candidates.len();
+    (candidates, others)
+}
+
+/// The node with the smallest disruption; of equals the first in tie order.
+fn best_candidate(attempt: &mut FailedAttempt<'_>, rule: &dyn VictimRule) -> Option<Candidate> {
+    if attempt.is_plain() {
+        return all_candidates(attempt, rule).0.into_iter().min_by_key(|(disruption, ..)| *disruption);
+    }
+    if rule.goes_by_priority() {
+        let mut bounds = attempt.take_kept::<Bounds>().unwrap_or_default();
+        let best = best_by_bounds(attempt, rule, &mut bounds);
+        attempt.keep(bounds);
+        return best;
+    }
+    let mut best: Option<Candidate> = None;
+    for &node in attempt.unschedulable {
+        let so_far = best.as_ref().map(|(disruption, ..)| disruption);
+        if let Ok((disruption, victims)) = victims_on(attempt, node, rule, so_far)
+            && so_far.is_none_or(|so_far| disruption < *so_far)
+        {
+            let nobody = victims.is_empty();
+            best = Some((disruption, node, victims));
+            if nobody {
+                break;
+            }
+        }
+    }
+    best
+}
+
+/// The same, by what is kept: nodes are tried in the order of what they take at the very least, until that is no less than
+/// what the best so far takes.
+fn best_by_bounds(attempt: &mut FailedAttempt<'_>, rule: &dyn VictimRule, bounds: &mut Bounds) -> Option<Candidate> {
+    let (task, nodes) = (attempt.task, attempt.unschedulable);
+    let cluster = attempt.cluster();
+    let kept = bounds.of(cluster, task, |node| candidates_on(cluster, task, node, rule));
+    let mut best: Option<(Disruption, usize, Vec<TaskId>)> = None;
+    let mut next = kept.first(cluster, nodes);
+    let mut others = None;
+    while let Some((least, at)) = next {
+        let so_far = best.as_ref().map(|(disruption, at, _)| (*disruption, *at));
+        if so_far.is_some_and(|best| best < (least, at)) {
+            break;
+        }
+        if let Ok((disruption, victims)) = victims_on(attempt, nodes[at], rule, None)
+            && so_far.is_none_or(|best| (disruption, at) < best)
+        {
+            best = Some((disruption, at, victims));
+        }
+        if best.as_ref().is_some_and(|(disruption, first, _)| (*disruption, *first) <= (least, at)) {
+            break;
+        }
+        let could_be_better = || {
+            let so_far = best.as_ref().map(|(disruption, at, _)| (*disruption, *at));
+            kept.others(attempt.cluster(), nodes, at, so_far)
+        };
+        next = others.get_or_insert_with(could_be_better).pop().map(|Reverse(other)| other);
+    }
+    best.map(|(disruption, at, victims)| (disruption, nodes[at], victims))
 }
 
 /// Whether a pod may take the room of others: unless it says never, and not again while those terminate that it took it
@@ -123,13 +189,10 @@ fn victims_on(
     best: Option<&Disruption>,
 ) -> Result<(Disruption, Vec<TaskId>), NoVictims> {
     let (cluster, task) = (attempt.cluster(), attempt.task);
-    let may_go = |other: &TaskId| cluster.task(*other).status().is_allocated() && rule.may_go(cluster, task, *other);
-    let mut candidates: Vec<TaskId> = cluster.node(node).books().tasks.iter().copied().filter(may_go).collect();
-    if candidates.is_empty() || !could_fit(cluster, task, node, &candidates) {
-        return Err(NoVictims);
-    }
-    let least = Disruption::at_least(cluster, task, node, &candidates);
-    if best.is_some_and(|best| least >= *best) {
+    let mut candidates = candidates_on(cluster, task, node, rule);
+    let least = Least::of(cluster, task, node, &candidates).disruption(cluster.now());
+    if candidates.is_empty() || !attempt.is_plain() && least.is_none_or(|least| best.is_some_and(|best| least >= *best))
+    {
         return Err(NoVictims);
     }
     candidates.sort_by_key(|task| importance(cluster, *task));
@@ -140,17 +203,14 @@ fn victims_on(
     let cluster = attempt.cluster();
     victims.sort_by_key(|task| importance(cluster, *task));
     let disruption = Disruption::of(cluster, violations, &victims);
-    debug_assert!(least <= disruption, "{least:?} {disruption:?}");
+    debug_assert!(least.is_some_and(|least| least <= disruption), "{least:?} {disruption:?}");
     Ok((disruption, victims))
 }
 
-/// Whether there would be room if all candidates went; if not, none of them need be tried.
-fn could_fit(cluster: &ClusterState, task: TaskId, node: NodeId, candidates: &[TaskId]) -> bool {
-    let mut most = cluster.node(node).future_idle();
-    for &candidate in candidates {
-        most.add(&cluster.shape_of(candidate).request);
-    }
-    cluster.asked_of_nodes(cluster.shape_of(task)).fits(&most)
+/// Who may go on a node, as things are.
+fn candidates_on(cluster: &ClusterState, task: TaskId, node: NodeId, rule: &dyn VictimRule) -> Vec<TaskId> {
+    let may_go = |other: &TaskId| cluster.task(*other).status().is_allocated() && rule.may_go(cluster, task, *other);
+    cluster.node(node).books().tasks.iter().copied().filter(may_go).collect()
 }
 
 /// Takes all of `candidates` away who may go, the least important first, and gives back whoever need not. They come in

@@ -116,6 +116,10 @@ impl NodePlugin for VolumeBinding {
         }
     }
 
+    fn has_a_say_in_placing(&self, cluster: &ClusterState, task: TaskId) -> bool {
+        !cluster.shape_of(task).spec.volumes.claims.is_empty()
+    }
+
     fn choose(&self, cluster: &ClusterState, task: TaskId, node: NodeId) -> Result<Vec<ClaimChoice>, Why> {
         if cluster.shape_of(task).spec.volumes.claims.is_empty() {
             return Ok(Vec::new());

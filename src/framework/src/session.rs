@@ -1,5 +1,7 @@
 //! A session: one pass over a frozen cluster, in which actions try and commit.
 
+mod nominations;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_model::cluster_event::ClusterEvent;
@@ -21,6 +23,7 @@ use crate::scheduling::search::{Found, Prefer, Room, SearchLimits, Searcher};
 use crate::scheduling::verdict::{Refusals, Verdict, Why};
 use crate::scheduling::waiting::{GroupNote, Signal};
 use crate::session_plugin::JobCondition;
+use nominations::Nominations;
 
 /// One session. It borrows the cluster, so what it sees stands still, and opening it costs nothing.
 pub struct Session<'a> {
@@ -37,7 +40,7 @@ pub struct Session<'a> {
     /// Tasks whose own reason has a new code, in the order of the changes.
     newly_waiting_tasks: Vec<TaskId>,
     /// Nominations that stand whatever is promised at the end.
-    nominations: BTreeMap<TaskId, NodeId>,
+    nominations: Nominations,
     /// There is more to do than one session should.
     unfinished: bool,
     /// What became of pods that a descheduler looked at, in order.
@@ -100,7 +103,7 @@ impl<'a> Session<'a> {
             newly_waiting: Vec::new(),
             sent_back: Vec::new(),
             newly_waiting_tasks: Vec::new(),
-            nominations: BTreeMap::new(),
+            nominations: Nominations::default(),
             unfinished: false,
             descheduled: Vec::new(),
         };
@@ -118,10 +121,11 @@ impl<'a> Session<'a> {
     }
 
     /// Closes it: reservations that were not committed are given up, plugins have the last word.
-    pub fn close(self) -> Outcome {
+    pub fn close(mut self) -> Outcome {
+        self.take_promises_back();
         let promised = self.cluster.reserved();
         let promised = promised.filter_map(|task| Some((task, self.cluster.task(task).node()?)));
-        let nominations: BTreeMap<TaskId, NodeId> = self.nominations.into_iter().chain(promised).collect();
+        let nominations: BTreeMap<TaskId, NodeId> = self.nominations.into_map().into_iter().chain(promised).collect();
         let nominations: Vec<(TaskId, NodeId)> = nominations.into_iter().collect();
         // In the opposite order of their making nothing more would happen: each concerns one task.
         for task in self.cluster.reserved().collect::<Vec<_>>() {
@@ -277,16 +281,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Nominates a node for a task beyond this session; it holds nothing there.
-    pub fn nominate(&mut self, task: TaskId, node: NodeId) {
-        self.nominations.insert(task, node);
-    }
-
-    /// Tasks that are nominated for a node beyond this session, by id.
-    pub fn nominations(&self) -> impl Iterator<Item = (TaskId, NodeId)> {
-        self.nominations.iter().map(|(task, node)| (*task, *node))
-    }
-
     /// Whether a task has its node in memory and waits at Permit.
     pub fn is_waiting_on_permit(&self, task: TaskId) -> bool {
         self.plugins.waiting.get(&self.cluster.task(task).uid).is_some()
@@ -298,11 +292,6 @@ impl<'a> Session<'a> {
             pod.reject("Preemption", Why::Says(why));
         }
         self.end_waits();
-    }
-
-    /// Takes a task's nomination back.
-    pub fn clear_nomination(&mut self, task: TaskId) {
-        self.nominations.remove(&task);
     }
 
     /// There is more to do than one session should: what is decided goes out first.

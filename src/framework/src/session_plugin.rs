@@ -257,7 +257,7 @@ pub trait SessionPlugin: Send {
     }
 
     /// Key of a job among those that `preempt` takes from, where [`preemptable`](Self::preemptable) lets it; smaller goes
-    /// first. First difference over all tiers, then priorities decide.
+    /// first. First difference over all tiers, then priorities decide. It stands still while an action makes room.
     fn victim_job_order(&self, cluster: &ClusterState, job: JobId, rank: &mut Rank) {}
 
     /// Who of `candidates` may be evicted for `reclaimer`, of another queue. Tiered intersection.

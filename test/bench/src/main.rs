@@ -7,9 +7,11 @@
 //! like with like.
 
 mod against_plain;
+mod beyond_queue;
 mod budgets;
 mod clock;
 mod growth;
+mod making_room;
 mod one_by_one;
 mod reclaim;
 mod shapes;
@@ -169,6 +171,8 @@ fn main() -> ExitCode {
     if reclaim::NAME.contains(&arguments.only) {
         time(reclaim::NAME, reclaim::nodes(percent), arguments.runs, || reclaim::run(percent));
     }
+    making_room::table(&arguments.only, percent, arguments.runs);
+    beyond_queue::table(&arguments.only, percent, arguments.runs);
     against_plain::run(&arguments.only, percent, arguments.runs);
     if "growth".contains(&arguments.only) {
         growth::run(percent, arguments.runs);

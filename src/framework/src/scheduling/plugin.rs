@@ -232,6 +232,12 @@ pub trait NodePlugin: Send {
         false
     }
 
+    /// Whether it does anything for a task at Reserve, with what it [chooses](Self::choose), or at Permit. Where no plugin
+    /// does, what is promised to nominated pods may stand on the books while the task is given its node.
+    fn has_a_say_in_placing(&self, cluster: &ClusterState, task: TaskId) -> bool {
+        true
+    }
+
     /// The task has been given a node, in memory only.
     fn reserve(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId) -> Result<(), Why> {
         Ok(())
@@ -242,7 +248,8 @@ pub trait NodePlugin: Send {
     fn unreserve(&mut self, cluster: &ClusterState, task: TaskId, node: NodeId, waiting: &mut WaitingPods) {}
 
     /// The group of a task whose pods are tried together, in one cycle: at least as many as the group needs are placed,
-    /// or none. Asked of the plugins at Permit, of pods one by one; sessions place gangs whole by themselves.
+    /// or none. Asked of the plugins at Permit, of pods one by one; sessions place gangs whole by themselves. It goes by
+    /// the pod and its group, not by where pods stand.
     fn pod_group(&self, cluster: &ClusterState, task: TaskId) -> Option<JobId> {
         None
     }

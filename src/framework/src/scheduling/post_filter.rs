@@ -1,5 +1,6 @@
 //! What a plugin may try when no node fits a pod: on the books themselves, and undone before it answers.
 
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 
 use krafla_model::journal::{Refusal, Savepoint};
@@ -70,6 +71,21 @@ impl<'a> FailedAttempt<'a> {
     /// A claim of devices that nobody uses is to lose them, so that it may get others.
     pub fn deallocate(&mut self, namespace: Name, name: Name, uid: Name) {
         self.idle_claims.push((namespace, name, uid));
+    }
+
+    /// Whether everything is to be tried, and nothing kept: what is right, to compare with.
+    pub fn is_plain(&self) -> bool {
+        self.searcher.is_plain()
+    }
+
+    /// The value of this type that was kept at an earlier pod; it holds for the cluster as it was then.
+    pub fn take_kept<T: Any>(&mut self) -> Option<T> {
+        Some(*self.searcher.kept.remove(&TypeId::of::<T>())?.downcast().ok()?)
+    }
+
+    /// Keeps a value for the next pod that fits nowhere, as long as the configuration stands.
+    pub fn keep<T: Any>(&mut self, value: T) {
+        self.searcher.kept.insert(TypeId::of::<T>(), Box::new(value));
     }
 
     /// Where the books stand.

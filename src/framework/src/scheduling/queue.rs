@@ -308,7 +308,8 @@ impl SchedulingQueue {
     fn begin_attempt(&mut self, cluster: &ClusterState, task: TaskId) -> bool {
         let Some(pod) = self.pods.get_mut(&task) else { return false };
         let alive = cluster.get_task(task).is_some_and(|live| live.uid == pod.uid && !live.deleting);
-        let waits = alive && cluster.task(task).status() == TaskStatus::Pending;
+        // One that was nominated may be promised its node meanwhile.
+        let waits = alive && matches!(cluster.task(task).status(), TaskStatus::Pending | TaskStatus::Pipelined);
         if waits {
             pod.attempts += 1;
             if !std::mem::replace(&mut pod.tried, true) {

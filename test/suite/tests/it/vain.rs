@@ -1,5 +1,6 @@
-//! What `preempt` and `reclaim` leave out because an earlier job sought it in vain changes no decision: with and without the memo the
-//! same pods are evicted for the same jobs, and the same jobs wait for the same reason.
+//! What `preempt` and `reclaim` leave out because an earlier job sought it in vain, or because nodes cannot be the cheapest,
+//! changes no decision, nor what `allocate` leaves out because a queue may not hold it: with and without that the same pods
+//! are evicted for the same jobs, and the same jobs wait for the same reason.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +50,13 @@ fn job() -> impl Strategy<Value = Job> {
     })
 }
 
-fn scene(nodes: &[u32], running: &[(Job, usize)], waiting: &[Job], budget: Option<u32>) -> Scene {
+fn scene(
+    nodes: &[u32],
+    running: &[(Job, usize)],
+    waiting: &[Job],
+    budget: Option<u32>,
+    capability: Option<u32>,
+) -> Scene {
     let mut scene = Scene::new();
     for (name, value) in CLASSES.into_iter().zip([10, 20, 30]) {
         let class = PriorityClassSpec { name: name.into(), value, global_default: false, preempts: true };
@@ -64,7 +71,10 @@ fn scene(nodes: &[u32], running: &[(Job, usize)], waiting: &[Job], budget: Optio
     for (i, cpu) in nodes.iter().enumerate() {
         scene = scene.node(&format!("n{i}"), &format!("{cpu}c{cpu}Gi"));
     }
-    scene = scene.queue("q0", |queue| queue.deserved("4c4Gi")).queue("q1", |queue| queue);
+    scene = scene.queue("q0", |queue| queue.deserved("4c4Gi")).queue("q1", |queue| match capability {
+        Some(most) => queue.capability(&format!("{most}c{most}Gi")),
+        None => queue,
+    });
     let asks = |job: &Job| format!("{}c{}Gi", job.cpu, job.memory);
     for (i, (job, node)) in running.iter().enumerate() {
         let node = format!("n{}", node % nodes.len());
@@ -88,6 +98,9 @@ fn scene(nodes: &[u32], running: &[(Job, usize)], waiting: &[Job], budget: Optio
 fn blind() -> Registry {
     let mut all = registry();
     for action in &mut all.actions {
+        if action.info.name == "allocate" {
+            action.build = krafla_actions::allocate::build_blind;
+        }
         if action.info.name == "preempt" {
             action.build = krafla_actions::preempt::build_blind;
         }
@@ -113,6 +126,7 @@ proptest! {
         waiting in prop::collection::vec((any::<prop::sample::Index>(), 0..CLASSES.len(), 1_i64..80), 2..12),
         plugins in 0..PLUGINS.len(),
         budget in prop::option::weighted(0.3, 0_u32..3),
+        capability in prop::option::weighted(0.5, 1_u32..12),
     ) {
         // Few kinds of many jobs, which differ in rank.
         let waiting: Vec<Job> = waiting
@@ -123,7 +137,7 @@ proptest! {
             "actions: \"allocate, preempt, reclaim, backfill\"\ntiers:\n- plugins: {}\n- plugins: [{{name: predicates}}]\n",
             PLUGINS[plugins]
         );
-        let scene = scene(&nodes, &running, &waiting, budget);
+        let scene = scene(&nodes, &running, &waiting, budget, capability);
         let (with, without) = (run(scene.build(), &registry(), &conf), run(scene.build(), &blind(), &conf));
         prop_assert_eq!(&with.evictions, &without.evictions);
         prop_assert_eq!(&with.binds, &without.binds);
@@ -132,5 +146,9 @@ proptest! {
             outcome.cluster.nominees().map(|task| outcome.cluster.task(task).nominated.clone()).collect::<Vec<_>>()
         };
         prop_assert_eq!(nominated(&with), nominated(&without));
+        let unplaceable = |outcome: &Outcome| {
+            outcome.cluster.jobs().filter(|(_, job)| job.is_unplaceable()).map(|(id, _)| id).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(unplaceable(&with), unplaceable(&without));
     }
 }

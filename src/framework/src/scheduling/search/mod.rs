@@ -18,6 +18,7 @@ mod standings;
 mod totals;
 mod wide;
 
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 
 use krafla_model::{ClusterState, NodeId, ShapeId, TaskId};
@@ -100,6 +101,8 @@ pub struct Searcher {
     is_plain: bool,
     classes: Classes,
     n_kept: u64,
+    /// What plugins keep from one pod that fits nowhere to the next, by type.
+    pub(crate) kept: BTreeMap<TypeId, Box<dyn Any>>,
 }
 
 /// What is looked for.
@@ -115,6 +118,11 @@ impl Searcher {
     /// One that asks every plugin about every node, always: what the others are measured by.
     pub fn plain() -> Self {
         Self { is_plain: true, ..Self::default() }
+    }
+
+    /// Whether it asks every plugin about every node, always.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     /// The best node for `task` of all nodes; see [`Self::find`].

@@ -4,7 +4,7 @@
 use krafla_model::{ClusterState, NodeId, ResourceId, Shortfall};
 use smallvec::SmallVec;
 
-use super::room::held;
+use super::room::{held, held_of};
 use super::{FIT, NodeColumns, Query};
 use crate::scheduling::verdict::{RefusalCount, Refusals, Verdict, Why};
 
@@ -132,7 +132,7 @@ impl Objections {
             let limit = column.allocatable[place];
             let used = match nodes.is_plain(u32::try_from(place).ok()?) {
                 true => column.used[place],
-                false => held(profile, cluster.node(id).books()).get(resource),
+                false => held_of(profile, cluster.node(id).books(), resource),
             };
             let free = limit.saturating_sub(used);
             if best.as_ref().is_none_or(|(most, ..)| free > *most) {

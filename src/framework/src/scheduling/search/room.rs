@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use krafla_model::node::NodeBooks;
-use krafla_model::{ClusterState, NodeId, Resources, Shape};
+use krafla_model::{ClusterState, NodeId, ResourceId, Resources, Shape};
 
 use super::{Room, SearchLimits};
 use crate::scheduling::profile::Profile;
@@ -17,6 +17,12 @@ pub(super) fn held<'a>(profile: &Profile, books: &'a NodeBooks) -> Cow<'a, Resou
     let mut held = books.used.clone();
     held.add(&books.pipelined);
     Cow::Owned(held)
+}
+
+/// What a node holds for others of one resource.
+pub(super) fn held_of(profile: &Profile, books: &NodeBooks, resource: ResourceId) -> i64 {
+    let promised = if profile.promises_beside() { books.pipelined.get(resource) } else { 0 };
+    books.used.get(resource) + promised
 }
 
 /// Whether a node has room for a shape, now or after a release: NodeResourcesFit, and the devices one by one.

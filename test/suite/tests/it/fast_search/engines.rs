@@ -110,7 +110,7 @@ fn submit(i: usize, job: &Job, one_by_one: bool) -> Vec<Input> {
 }
 
 /// A pod as its engine knows it, with another phase or node.
-fn told(engine: &Engine, uid: &str, edit: impl FnOnce(&mut PodSpec)) -> Option<Input> {
+pub(super) fn told(engine: &Engine, uid: &str, edit: impl FnOnce(&mut PodSpec)) -> Option<Input> {
     let cluster = engine.cluster();
     let task = cluster.find_task(uid)?;
     let own = cluster.task(task);

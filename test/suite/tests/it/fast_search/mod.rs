@@ -6,6 +6,7 @@
 
 mod engines;
 mod kinds;
+mod preemption;
 
 use std::sync::Arc;
 
