@@ -11,6 +11,7 @@ use krafla_framework::{Action, ActionInfo, Arguments, RankedQueue, Reason, Sessi
 use krafla_model::queue::ROOT_QUEUE;
 use krafla_model::{ClusterState, JobId, QueueId, ShapeId, TaskId, TaskStatus};
 
+use crate::beyond::BeyondTheirQueue;
 use crate::enqueue::{ClosedQueues, explain_missing_queue};
 use crate::gates::{let_through, waits_at_its_gate};
 use crate::hopeless::{Plain, beyond_its_queue, hopeless, is_more_than_the_cluster, plain, refuse_the_hopeless};
@@ -38,8 +39,8 @@ struct Work {
     /// Started gangs that lacked members when the session began, by queue, with how many. What is refused behind one of
     /// them waits for its repair, also when that has just been made.
     repairs: BTreeMap<QueueId, Vec<(JobId, u32)>>,
-    /// Jobs that no placement could serve when the session began, with what they ask for alike. Room only shrinks while
-    /// jobs are placed, so they need no turn: of thousands that wait only the others are put in order.
+    /// Jobs that no placement could serve when the session began, or that were beyond their queue, with what they ask for
+    /// alike. Room only shrinks while jobs are placed, so they need no turn: of thousands that wait only the others are put in order.
     hopeless: Vec<(JobId, Plain, Reason)>,
 }
 
@@ -106,6 +107,7 @@ fn collect(session: &mut Session<'_>) -> Work {
     let (mut work, mut closed) = (Work::default(), ClosedQueues::default());
     // Whoever room is kept for has more than the others.
     let nothing_is_kept = session.cluster().reservations().next().is_none();
+    let mut beyond = BeyondTheirQueue::new(session);
     let mut none_fits: BTreeMap<(ShapeId, u32), Option<Reason>> = BTreeMap::new();
     for job in session.cluster().waiting_jobs().collect::<Vec<_>>() {
         let (lacks, queue) = (lacking(session.cluster(), job), session.cluster().job(job).queue);
@@ -129,12 +131,17 @@ fn collect(session: &mut Session<'_>) -> Work {
         if n_asking(session.cluster(), job) == 0 && !waits_at_its_gate(session.cluster(), job) {
             continue;
         }
-        if let Some(alike @ (_, shape, n)) = plain(session, queue, job).filter(|_| nothing_is_kept)
-            && let Some(reason) = none_fits.entry((shape, n)).or_insert_with(|| hopeless(session, job))
-        {
-            session.set_unplaceable(job, is_more_than_the_cluster(reason));
-            work.hopeless.push((job, alike, reason.clone()));
-            continue;
+        if let Some(alike @ (_, shape, n)) = plain(session, queue, job).filter(|_| nothing_is_kept) {
+            if let Some(reason) = none_fits.entry((shape, n)).or_insert_with(|| hopeless(session, job)) {
+                session.set_unplaceable(job, is_more_than_the_cluster(reason));
+                work.hopeless.push((job, alike, reason.clone()));
+                continue;
+            }
+            if let Some((reason, is_impossible)) = beyond.says(session, alike, job) {
+                session.set_unplaceable(job, is_impossible);
+                work.hopeless.push((job, alike, reason));
+                continue;
+            }
         }
         let rank = session.plugins().job_rank(session.cluster(), job);
         work.jobs.entry(queue).or_default().push(job, rank);

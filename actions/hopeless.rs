@@ -34,7 +34,8 @@ pub(crate) fn refuse_the_hopeless(
     }
 }
 
-/// What a job has in common with others that are refused alike; `None` if it holds something, or its tasks differ.
+/// What a job has in common with others that are refused alike; `None` if it holds something, or its tasks differ in what they
+/// ask for.
 pub(crate) fn plain(session: &Session<'_>, queue: QueueId, id: JobId) -> Option<Plain> {
     let cluster = session.cluster();
     let job = cluster.job(id);
@@ -45,7 +46,11 @@ pub(crate) fn plain(session: &Session<'_>, queue: QueueId, id: JobId) -> Option<
     }
     let mut shapes = job.tasks().filter(asks).map(|task| cluster.task(task).shape);
     let first = shapes.next()?;
-    shapes.all(|shape| shape == first).then_some((queue, first, job.min_available()))
+    let n = job.min_available();
+    // Where all are needed only the sum counts, and the job knows it: its tasks need not be looked at.
+    let all_are_needed = n_asking(cluster, id) == n && job.pending_best_effort() == 0;
+    let sum_is_alike = all_are_needed && job.held().pending == cluster.shape(first).request.times(i64::from(n));
+    (sum_is_alike || shapes.all(|shape| shape == first)).then_some((queue, first, n))
 }
 
 /// Why no placement at all can complete the gang: its minimum asks for more than the whole cluster has free. A sum over

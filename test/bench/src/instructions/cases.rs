@@ -20,9 +20,10 @@ const fn counted(name: &'static str, run: fn()) -> Counted {
 }
 
 /// By name.
-pub(super) const CASES: [Counted; 16] = [
+pub(super) const CASES: [Counted; 17] = [
     counted("affinity", || workload("SchedulingPodAffinity", 4)),
-    counted("beside-running-pods", || beside_running::some_rounds(20)),
+    counted("beside-no-pods", || beside_running::some_rounds(20, false)),
+    counted("beside-running-pods", || beside_running::some_rounds(20, true)),
     counted("blocked-by-quota", || blocked::some_seconds(5)),
     counted("device-claims", || workload("SchedulingWithResourceClaimTemplate", 4)),
     counted("equal-pods-first-fit", || place(Case { name: "", pods_each: 2_000, configuration: FIRST_FIT, ..PODS })),

@@ -24,9 +24,10 @@ pub(super) fn ratio(percent: u32, runs: u32) -> f64 {
     clusters[0].1 / clusters[1].1
 }
 
-/// A round beside what runs: what is counted.
-pub(crate) fn some_rounds(percent: u32) {
-    let mut cluster = Cluster::new(percent, scaled(RUNNING, percent));
+/// Some rounds, beside what runs or beside nothing: what is counted.
+pub(crate) fn some_rounds(percent: u32, beside_others: bool) {
+    let running = if beside_others { scaled(RUNNING, percent) } else { 0 };
+    let mut cluster = Cluster::new(percent, running);
     (0..3).for_each(|round| _ = cluster.round(round, scaled(PODS, percent)));
 }
 

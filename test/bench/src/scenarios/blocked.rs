@@ -20,16 +20,26 @@ const PODS_A_JOB: u32 = 10;
 const TURN: u32 = 20;
 const TURNS: u32 = 3;
 
-/// The rate beside the blocked pods, as a part of the rate without them. Both clusters take turns; the best turn of each
-/// counts.
-pub(super) fn ratio(percent: u32, runs: u32) -> f64 {
+/// What the blocked pods cost the others.
+pub(super) struct Beside {
+    /// Pods that start in a second, beside the blocked ones, as a part of what it is without them: the engine's time comes on
+    /// top of each second.
+    pub(super) rate: f64,
+    /// How many times the engine's own time is.
+    pub(super) time: f64,
+}
+
+/// Both clusters take turns; the best turn of each counts.
+pub(super) fn measure(percent: u32, runs: u32) -> Beside {
     let mut clusters = [BLOCKED, 0].map(|blocked| (Cluster::new(percent, scaled(blocked, percent)), f64::INFINITY));
     for _ in 0..TURNS * runs.max(1) {
         for (cluster, best) in &mut clusters {
             *best = best.min((0..TURN).map(|_| cluster.second()).sum());
         }
     }
-    clusters[1].1 / clusters[0].1
+    let [with, without] = clusters.map(|(_, best)| best);
+    let turn = f64::from(TURN);
+    Beside { rate: (turn + without) / (turn + with), time: with / without }
 }
 
 /// Some seconds beside so many blocked pods, in hundredths: what is counted.
