@@ -11,11 +11,10 @@ use krafla_framework::{Action, ActionInfo, Arguments, RankedQueue, Reason, Sessi
 use krafla_model::queue::ROOT_QUEUE;
 use krafla_model::{ClusterState, JobId, QueueId, ShapeId, TaskId, TaskStatus};
 
+use crate::beyond::{BeyondTheirQueue, gang_beyond_its_queue};
 use crate::enqueue::{ClosedQueues, explain_missing_queue};
 use crate::gates::{let_through, waits_at_its_gate};
-use crate::hopeless::{
-    Plain, beyond_its_queue, beyond_its_queue_untried, hopeless, is_more_than_the_cluster, plain, refuse_the_hopeless,
-};
+use crate::hopeless::{Plain, beyond_its_queue, hopeless, is_more_than_the_cluster, plain, refuse_the_hopeless};
 use crate::placement::{Attempt, can_still_start, explain_promises, needed_first, place_one, placed};
 use crate::promises::{give_up_what_may_not_be_had, is_expected, is_nominated, with_promises};
 
@@ -33,7 +32,7 @@ pub fn build(_: &Arguments) -> Box<dyn Action> {
     Box::new(Allocate { blind: false })
 }
 
-/// Makes an action that decides the same and tries gangs beyond the limits of their queue; tests compare the two.
+/// Makes an action that decides the same and tries jobs beyond the limits of their queue; tests compare the two.
 pub fn build_blind(_: &Arguments) -> Box<dyn Action> {
     Box::new(Allocate { blind: true })
 }
@@ -48,10 +47,11 @@ struct Work {
     /// Started gangs that lacked members when the session began, by queue, with how many. What is refused behind one of
     /// them waits for its repair, also when that has just been made.
     repairs: BTreeMap<QueueId, Vec<(JobId, u32)>>,
-    /// Jobs that no placement could serve when the session began, with what they ask for alike. Room only shrinks while
-    /// jobs are placed, so they need no turn: of thousands that wait only the others are put in order.
+    /// Jobs that no placement could serve when the session began, or that were beyond their queue, with what they ask for
+    /// alike. Room only shrinks while jobs are placed, so they need no turn: of thousands that wait only the others are put
+    /// in order.
     hopeless: Vec<(JobId, Plain, Reason)>,
-    /// Whether gangs beyond the limits of their queue are tried all the same.
+    /// Whether jobs beyond the limits of their queue are tried all the same.
     blind: bool,
 }
 
@@ -62,7 +62,7 @@ impl Action for Allocate {
 
     fn execute(&mut self, session: &mut Session<'_>) {
         give_up_what_may_not_be_had(session);
-        let mut work = Work { blind: self.blind, ..collect(session) };
+        let mut work = collect(session, self.blind);
         for (queue, job) in with_promises(session) {
             // What was promised was not too much for the queue when it was. More than that is taken in line.
             while work.jobs.get_mut(&queue).is_some_and(|jobs| jobs.remove(&job)) {
@@ -111,7 +111,7 @@ fn take_turn(session: &mut Session<'_>, work: &mut Work, queue: QueueId, job: Jo
         && !work.blind
         && known.is_none()
         && n_asking(session.cluster(), job) > 0
-        && let Some((reason, is_impossible)) = beyond_its_queue_untried(session, queue, job)
+        && let Some((reason, is_impossible)) = gang_beyond_its_queue(session, queue, job)
     {
         session.set_unplaceable(job, is_impossible);
         refuse(session, job, reason, repairs);
@@ -125,10 +125,11 @@ fn take_turn(session: &mut Session<'_>, work: &mut Work, queue: QueueId, job: Jo
 }
 
 /// Jobs that may be placed; the others learn why not.
-fn collect(session: &mut Session<'_>) -> Work {
-    let (mut work, mut closed) = (Work::default(), ClosedQueues::default());
+fn collect(session: &mut Session<'_>, blind: bool) -> Work {
+    let (mut work, mut closed) = (Work { blind, ..Work::default() }, ClosedQueues::default());
     // Whoever room is kept for has more than the others.
     let nothing_is_kept = session.cluster().reservations().next().is_none();
+    let mut beyond = BeyondTheirQueue::new(session);
     let mut none_fits: BTreeMap<(ShapeId, u32), Option<Reason>> = BTreeMap::new();
     for job in session.cluster().waiting_jobs().collect::<Vec<_>>() {
         let (lacks, queue) = (lacking(session.cluster(), job), session.cluster().job(job).queue);
@@ -152,12 +153,17 @@ fn collect(session: &mut Session<'_>) -> Work {
         if n_asking(session.cluster(), job) == 0 && !waits_at_its_gate(session.cluster(), job) {
             continue;
         }
-        if let Some(alike @ (_, shape, n)) = plain(session, queue, job).filter(|_| nothing_is_kept)
-            && let Some(reason) = none_fits.entry((shape, n)).or_insert_with(|| hopeless(session, job))
-        {
-            session.set_unplaceable(job, is_more_than_the_cluster(reason));
-            work.hopeless.push((job, alike, reason.clone()));
-            continue;
+        if let Some(alike @ (_, shape, n)) = plain(session, queue, job).filter(|_| nothing_is_kept) {
+            if let Some(reason) = none_fits.entry((shape, n)).or_insert_with(|| hopeless(session, job)) {
+                session.set_unplaceable(job, is_more_than_the_cluster(reason));
+                work.hopeless.push((job, alike, reason.clone()));
+                continue;
+            }
+            if !blind && let Some((reason, is_impossible)) = beyond.says(session, alike, job) {
+                session.set_unplaceable(job, is_impossible);
+                work.hopeless.push((job, alike, reason));
+                continue;
+            }
         }
         let rank = session.plugins().job_rank(session.cluster(), job);
         work.jobs.entry(queue).or_default().push(job, rank);

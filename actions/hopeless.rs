@@ -7,7 +7,7 @@ use krafla_framework::{Reason, Session};
 use krafla_model::{ClusterState, JobId, QueueId, Resources, ShapeId, TaskId, TaskStatus};
 
 use crate::allocate::{n_asking, refuse};
-use crate::placement::{Attempt, cluster_is_too_full_for, place_one, placed};
+use crate::placement::{cluster_is_too_full_for, placed};
 
 /// What jobs have in common that are refused alike: the queue, what each missing member asks for, and how many there are.
 pub(crate) type Plain = (QueueId, ShapeId, u32);
@@ -34,7 +34,8 @@ pub(crate) fn refuse_the_hopeless(
     }
 }
 
-/// What a job has in common with others that are refused alike; `None` if it holds something, or its tasks differ.
+/// What a job has in common with others that are refused alike; `None` if it holds something, or its tasks differ in what they
+/// ask for.
 pub(crate) fn plain(session: &Session<'_>, queue: QueueId, id: JobId) -> Option<Plain> {
     let cluster = session.cluster();
     let job = cluster.job(id);
@@ -45,7 +46,11 @@ pub(crate) fn plain(session: &Session<'_>, queue: QueueId, id: JobId) -> Option<
     }
     let mut shapes = job.tasks().filter(asks).map(|task| cluster.task(task).shape);
     let first = shapes.next()?;
-    shapes.all(|shape| shape == first).then_some((queue, first, job.min_available()))
+    let n = job.min_available();
+    // Where all are needed only the sum counts, and the job knows it: its tasks need not be looked at.
+    let all_are_needed = n_asking(cluster, id) == n && job.pending_best_effort() == 0;
+    let sum_is_alike = all_are_needed && job.held().pending == cluster.shape(first).request.times(i64::from(n));
+    (sum_is_alike || shapes.all(|shape| shape == first)).then_some((queue, first, n))
 }
 
 /// Why no placement at all can complete the gang: its minimum asks for more than the whole cluster has free. A sum over
@@ -68,33 +73,6 @@ pub(crate) fn beyond_its_queue(session: &Session<'_>, queue: QueueId, id: JobId)
     let least = least_request(cluster, id, job.min_available().saturating_sub(placed(job)))?;
     let reason = session.plugins().minimum_allocatable(cluster, queue, id, &least)?;
     reason.is_of_the_queue(cluster).then_some(reason)
-}
-
-/// The same for a gang that is not hopeless, holds nothing, and whose tasks are alike, before it is tried: most of it might
-/// find a place, and would have to give it up. With it, whether a member can run on no node, however empty, which one of
-/// them tells.
-pub(crate) fn beyond_its_queue_untried(session: &mut Session<'_>, queue: QueueId, id: JobId) -> Option<(Reason, bool)> {
-    let (cluster, plugins) = (session.cluster(), session.plugins());
-    let is_kept_room = cluster.reservations().next().is_some();
-    if cluster.job(id).min_available() < 2 || is_kept_room || plain(session, queue, id).is_none() {
-        return None;
-    }
-    // What `sla` lets wait holds on to what it finds.
-    let reason = beyond_its_queue(session, queue, id).filter(|_| !plugins.job_pipelined(cluster, id))?;
-    if hopeless(session, id).is_some() {
-        return None;
-    }
-    let now = cluster.now();
-    let may_be_tried = |task: &TaskId| {
-        let own = cluster.task(*task);
-        own.status() == TaskStatus::Pending && own.retry_at <= now && !cluster.shape_of(*task).best_effort
-    };
-    let first = cluster.job(id).tasks().find(may_be_tried);
-    let mut attempt = Attempt::default();
-    if let Some(task) = first {
-        place_one(&mut session.statement(), queue, task, &mut attempt);
-    }
-    Some((reason, attempt.is_impossible()))
 }
 
 /// Whether what is asked for would be too much for the cluster if it were empty.

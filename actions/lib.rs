@@ -4,6 +4,7 @@
 
 pub mod allocate;
 pub mod backfill;
+mod beyond;
 pub mod consolidate;
 pub mod defragment;
 pub mod enqueue;

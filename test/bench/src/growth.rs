@@ -4,7 +4,7 @@ use krafla_engine::{Engine, Input, Options, Outcome};
 use krafla_framework::Effect;
 use krafla_model::{Event, PodPhase, PodSpec, QueueSpec, Time};
 
-use crate::clock::{Moment, least};
+use crate::clock::{least, timed_step};
 use crate::{SCORED, against_plain, group, pod, scaled, shape};
 
 /// Cycles that are timed.
@@ -29,7 +29,7 @@ pub(crate) fn ratio(percent: u32, runs: u32, nodes: u32, new: u32) -> f64 {
 }
 
 /// Seconds of a cycle in which so many pods come, and those of the cycle before begin to run.
-fn cycle(nodes: u32, new: u32) -> f64 {
+pub(crate) fn cycle(nodes: u32, new: u32) -> f64 {
     let registry = krafla_plugins::registry(krafla_actions::all());
     let mut engine = Engine::new(registry, Options { events: false, ..Options::default() });
     let mut inputs = vec![
@@ -46,10 +46,9 @@ fn cycle(nodes: u32, new: u32) -> f64 {
             let name = format!("job-{i}-{k}");
             inputs.extend([group(&name, 1), Input::Event(Event::Pod(pod(&name, k, &shape)))]);
         }
-        let began = Moment::now();
-        let step = engine.step(Time(i64::from(i) * 1_000), std::mem::take(&mut inputs));
+        let (step, seconds) = timed_step(&mut engine, Time(i64::from(i) * 1_000), std::mem::take(&mut inputs));
         if i >= 20 {
-            spent += began.elapsed();
+            spent += seconds;
         }
         for effect in &step.effects {
             let Effect::Bind { pod: bound, node, .. } = effect else { continue };

@@ -11,9 +11,11 @@ mod beyond_queue;
 mod budgets;
 mod clock;
 mod growth;
+mod instructions;
 mod making_room;
 mod one_by_one;
 mod reclaim;
+mod scenarios;
 mod shapes;
 mod steady;
 
@@ -22,8 +24,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use clock::Moment;
-use krafla_engine::{Engine, Input, Options};
+use clock::timed_step;
+use krafla_engine::{Engine, Input, Options, Outcome, Step};
 use krafla_framework::Effect;
 use krafla_model::{
     Amounts, Event, JobPhase, Name, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time,
@@ -33,7 +35,8 @@ use krafla_test_bench::memory;
 /// Time decisions on clusters in memory.
 #[derive(Parser)]
 struct Arguments {
-    /// Only cases whose name contains this. `budgets`: each budget, and whether it is kept.
+    /// Only cases whose name contains this. `budgets`, `scenarios`: each budget, and whether it is
+    /// kept; `instructions`: the gate.
     #[arg(default_value = "")]
     only: String,
     /// Runs of each case.
@@ -45,6 +48,8 @@ struct Arguments {
     /// Write the budgets as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    instructions: instructions::Options,
 }
 
 /// A cluster and what is to be placed on it.
@@ -65,7 +70,7 @@ struct Case {
 const SCORED: &str = include_str!("../../../conf/presets/volcano-helm.conf");
 const FIRST_FIT: &str = include_str!("../../../conf/presets/fifo.conf");
 
-const CASES: [Case; 8] = [
+static CASES: [Case; 8] = [
     Case {
         name: "equal-pods-first-fit",
         nodes: 5_000,
@@ -150,14 +155,19 @@ const CASES: [Case; 8] = [
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if arguments.only == "budgets" {
-        return budgets::all(arguments.percent, arguments.runs, arguments.json.as_deref());
+    let json = arguments.json.as_deref();
+    match arguments.only.as_str() {
+        "budgets" => return budgets::table(&budgets::measure(arguments.percent, arguments.runs), json),
+        scenarios::NAME => return budgets::table(&scenarios::measure(arguments.percent, arguments.runs), json),
+        instructions::NAME => return instructions::gate(&arguments.instructions),
+        _ => {}
+    }
+    if instructions::run_case(&arguments.only) {
+        return ExitCode::SUCCESS;
     }
     if let Some(name) = arguments.only.strip_prefix(memory::WORD) {
-        for case in CASES.iter().filter(|case| case.name == name) {
-            run(case, arguments.percent);
-        }
-        println!("{}", memory::peak_bytes("self"));
+        let said = scenarios::of_memory(name, arguments.percent).unwrap_or_else(|| peak_of(name, arguments.percent));
+        println!("{said}");
         return ExitCode::SUCCESS;
     }
     println!(
@@ -187,6 +197,18 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// The case of this name.
+fn case_named(name: &str) -> &'static Case {
+    CASES.iter().find(|case| case.name == name).expect("the case is there")
+}
+
+/// The most memory that this process has held after a case.
+#[allow(clippy::cast_precision_loss, reason = "bytes for people")]
+fn peak_of(name: &str, percent: u32) -> f64 {
+    run(case_named(name), percent);
+    memory::peak_bytes("self") as f64
+}
+
 /// Runs a case several times, and prints the fastest run.
 fn time(name: &str, nodes: u32, runs: u32, run: impl Fn() -> (u32, f64)) {
     let mut best = f64::INFINITY;
@@ -207,6 +229,18 @@ fn scaled(n: u32, percent: u32) -> u32 {
 
 /// Builds a case's cluster, then times the step that places its pods. Answers decisions and seconds.
 fn run(case: &Case, percent: u32) -> (u32, f64) {
+    let mut engine = filled(case, percent);
+    let (step, seconds) = timed_step(&mut engine, Time(10_000), pending(case, percent));
+    (u32::try_from(binds(&step)).unwrap_or(u32::MAX), seconds)
+}
+
+/// How many binds a step brought.
+fn binds(step: &Step) -> usize {
+    step.effects.iter().filter(|effect| matches!(effect, Effect::Bind { .. })).count()
+}
+
+/// A case's cluster, at rest.
+fn filled(case: &Case, percent: u32) -> Engine {
     let registry = krafla_plugins::registry(krafla_actions::all());
     let mut engine = Engine::new(registry, Options { events: false, ..Options::default() });
     let nodes = scaled(case.nodes, percent);
@@ -238,12 +272,7 @@ fn run(case: &Case, percent: u32) -> (u32, f64) {
     }
     engine.step(Time(0), inputs);
     engine.step(Time(5_000), []);
-    let work = pending(case, percent);
-    let started = Moment::now();
-    let step = engine.step(Time(10_000), work);
-    let seconds = started.elapsed();
-    let binds = step.effects.iter().filter(|effect| matches!(effect, Effect::Bind { .. })).count();
-    (u32::try_from(binds).unwrap_or(u32::MAX), seconds)
+    engine
 }
 
 /// The pods that the timed step places.

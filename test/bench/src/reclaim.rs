@@ -6,6 +6,8 @@ use krafla_engine::{Engine, Input, Options};
 use krafla_framework::Effect;
 use krafla_model::{Amounts, Event, JobPhase, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time};
 
+use crate::clock::timed_step;
+
 /// Its name.
 pub(crate) const NAME: &str = "reclaim-200-of-1000-nodes";
 
@@ -54,9 +56,7 @@ pub(crate) fn run(percent: u32) -> (u32, f64) {
     let whole = shape(1_000 * i64::from(GPUS));
     let mut work = vec![group("large", "large", members)];
     work.extend((0..members).map(|k| Input::Event(Event::Pod(pod("large", k, &whole)))));
-    let started = crate::clock::Moment::now();
-    let step = engine.step(Time(10_000), work);
-    let seconds = started.elapsed();
+    let (step, seconds) = timed_step(&mut engine, Time(10_000), work);
     let evictions = step.effects.iter().filter(|effect| matches!(effect, Effect::Evict { .. })).count();
     (u32::try_from(evictions).unwrap_or(u32::MAX), seconds)
 }

@@ -12,7 +12,7 @@ use krafla_model::{Event, Name, PodSpec, Time};
 use krafla_test_bench::workloads::{MEASURED, WORKLOADS, Workload};
 use serde_json::Value;
 
-use crate::clock::Moment;
+use crate::clock::timed_step;
 
 /// By this name all of them are asked for.
 pub(crate) const NAME: &str = "shapes";
@@ -59,11 +59,12 @@ struct Cluster {
     told: Vec<Input>,
     /// Measured pods that have a node.
     bound: usize,
-    seconds: f64,
+    /// What was spent since the measured pods came; none before.
+    seconds: Option<f64>,
 }
 
 /// What it takes to place the pods that count.
-fn seconds(workload: &Workload) -> f64 {
+pub(crate) fn seconds(workload: &Workload) -> f64 {
     let registry = krafla_plugins::registry(krafla_actions::all());
     let profile = ProfilePolicy::default_profile(&registry);
     let policy = Policy { profiles: vec![profile], ..Policy::default() }.one_by_one();
@@ -76,7 +77,7 @@ fn seconds(workload: &Workload) -> f64 {
         now: 0,
         told: Vec::new(),
         bound: 0,
-        seconds: 0.0,
+        seconds: None,
     };
     for i in 0..workload.nodes {
         cluster.add(&workload.node(i));
@@ -94,11 +95,11 @@ fn seconds(workload: &Workload) -> f64 {
     for i in 0..workload.measured {
         cluster.add_pod(workload, &workload.measured_pod(i));
     }
-    cluster.seconds = 0.0;
+    cluster.seconds = Some(0.0);
     cluster.until_quiet();
     let (bound, measured) = (cluster.bound, workload.measured);
     assert!(bound == measured, "{}: {bound} of {measured} pods found a node", workload.name);
-    cluster.seconds
+    cluster.seconds.unwrap_or_default()
 }
 
 impl Cluster {
@@ -140,9 +141,15 @@ impl Cluster {
         let mut idle = 0;
         while idle < 20 {
             let inputs = std::mem::take(&mut self.told);
-            let began = Moment::now();
-            let step = self.engine.step(Time(self.now), inputs);
-            self.seconds += began.elapsed();
+            let now = Time(self.now);
+            let step = match &mut self.seconds {
+                Some(sum) => {
+                    let (step, seconds) = timed_step(&mut self.engine, now, inputs);
+                    *sum += seconds;
+                    step
+                }
+                None => self.engine.step(now, inputs),
+            };
             self.now += BETWEEN;
             for effect in &step.effects {
                 self.carry_out(effect);

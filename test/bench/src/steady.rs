@@ -8,7 +8,7 @@ use krafla_framework::Effect;
 use krafla_model::{Event, PodPhase, PodSpec, QueueSpec, Time};
 use krafla_test_bench::memory::peak_bytes;
 
-use crate::clock::Moment;
+use crate::clock::timed_step;
 use crate::{SCORED, against_plain, group, pod, scaled, shape};
 
 /// Its name.
@@ -70,9 +70,8 @@ pub(crate) fn measure(percent: u32) -> Steady {
             inputs.push(Input::Event(Event::Pod(pod(&job, arrived, shape_of(arrived)))));
             arrived += 1;
         }
-        let began = Moment::now();
-        let step = engine.step(Time(now), inputs);
-        times.push(began.elapsed() * 1e3);
+        let (step, seconds) = timed_step(&mut engine, Time(now), inputs);
+        times.push(seconds * 1e3);
         let before = bound;
         for effect in &step.effects {
             let Effect::Bind { pod: uid, node, .. } = effect else { continue };
