@@ -139,10 +139,15 @@ pub(super) struct Ask<'a> {
 }
 
 /// Whether the filters that look further let a node pass. `None` if one fails.
-fn passes(query: Query<'_>, plan: Plan, id: NodeId, standing: Standing, state: &CycleState) -> Option<bool> {
+pub(super) fn passes(query: Query<'_>, plan: Plan, id: NodeId, standing: Standing, state: &CycleState) -> Option<bool> {
     let Query { profile, cluster, task, .. } = query;
+    let when = standing.room();
     for &i in profile.filters.iter().filter(|&&i| plan.filters_widely(i)) {
-        match profile.entries[i].plugin.filter(cluster, task, id, standing.room(), state) {
+        let plugin = &profile.entries[i].plugin;
+        if plugin.rules_out(cluster, task, id, when, state) {
+            return Some(false);
+        }
+        match plugin.filter(cluster, task, id, when, state) {
             Verdict::Fits => {}
             Verdict::Unschedulable(_) | Verdict::Unresolvable(_) => return Some(false),
             Verdict::Error(_) => return None,
