@@ -35,6 +35,9 @@ impl Totals {
         standings: &Standings,
         passes: impl Fn(NodeId) -> Option<bool>,
     ) -> Option<Sieved> {
+        if standings.n(self.scored) == 0 {
+            return None;
+        }
         let passes = |place: u32| passes(basis.nodes.id(place));
         let Some((best, beaten)) = self.descend(&passes)? else { return None };
         let other = match beaten {
