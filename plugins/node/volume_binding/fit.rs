@@ -122,7 +122,9 @@ pub(super) fn fit(
     for volume in &sorted.bound {
         match volume {
             Whereabouts::Nowhere => return Err(Misfit::NoVolume),
-            Whereabouts::On(terms) if !terms.iter().any(|term| term.matches("", labels)) => return Err(Misfit::Elsewhere),
+            Whereabouts::On(terms) if !terms.iter().any(|term| term.matches("", labels)) => {
+                return Err(Misfit::Elsewhere);
+            }
             Whereabouts::On(_) => {}
         }
     }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::DynamicResources;
 use super::allocator::MAX_DEVICES;
 use super::pools::{Pool, PoolKey};
 use super::spec::{DeviceAccess, DeviceSpec};
-use super::DynamicResources;
 use crate::ids::TaskId;
 use crate::name::Name;
 use crate::node::Node;

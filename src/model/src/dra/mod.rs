@@ -226,9 +226,8 @@ impl DynamicResources {
         let slices: Vec<&ResourceSliceSpec> =
             names.iter().filter_map(|name| self.slices.get(name)).map(|s| &**s).collect();
         let mut pool = Pool::of(&key.0, &slices, &self.selectors);
-        let is_wide = |device: &DeviceSpec| {
-            matches!(device.access, DeviceAccess::Selector(_) | DeviceAccess::Everywhere)
-        };
+        let is_wide =
+            |device: &DeviceSpec| matches!(device.access, DeviceAccess::Selector(_) | DeviceAccess::Everywhere);
         if pool.devices.iter().any(is_wide) {
             self.wide.insert(key.clone());
         }

@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::dra::DeviceChoice;
 use crate::name::Name;
-use unclaimed::Unclaimed;
 pub use attached::{AttachedVolumes, ToAttach, VolumeId};
 pub use pod_volumes::{Disk, PodClaim, PodVolumes};
 pub use spec::{
     AccessModes, AttachmentSpec, ClaimKey, ClaimRef, ClaimSpec, CsiDriverSpec, CsiNodeSpec, NO_PROVISIONER,
     StorageCapacitySpec, StorageClassSpec, VolumePhase, VolumeSource, VolumeSpec,
 };
+use unclaimed::Unclaimed;
 
 /// An object of storage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

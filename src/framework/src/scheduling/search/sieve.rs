@@ -39,7 +39,7 @@ impl Totals {
             return None;
         }
         let passes = |place: u32| passes(basis.nodes.id(place));
-        let Some((best, beaten)) = self.descend(&passes)? else { return None };
+        let (best, beaten) = self.descend(&passes)?;
         let other = match beaten {
             Some(beaten) => Some(beaten),
             None => self.another(standings, best, &passes)?,
@@ -56,9 +56,9 @@ impl Totals {
         Some(Sieved::Node(Found::Node { node, room, score: best.0 }))
     }
 
-    /// The best that passes, and one that does and was beaten by it, if such a one was met. `Some(None)` if none passes.
-    #[allow(clippy::type_complexity, reason = "a failure, or nothing, or what was found")]
-    fn descend(&self, passes: &impl Fn(u32) -> Option<bool>) -> Option<Option<(Ranked, Option<u32>)>> {
+    /// The best that passes, and one that does and was beaten by it, if such a one was met. `None` if none passes, or one
+    /// fails.
+    fn descend(&self, passes: &impl Fn(u32) -> Option<bool>) -> Option<(Ranked, Option<u32>)> {
         let mut best: Option<Ranked> = None;
         let mut beaten = None;
         let first = self.best_block();
@@ -77,12 +77,17 @@ impl Totals {
                 }
             }
         }
-        Some(best.map(|best| (best, beaten)))
+        best.map(|best| (best, beaten))
     }
 
     /// Another that passes than the best. Those that go before it do not.
     #[allow(clippy::option_option, reason = "a failure, or nothing, or what was found")]
-    fn another(&self, standings: &Standings, best: Ranked, passes: &impl Fn(u32) -> Option<bool>) -> Option<Option<u32>> {
+    fn another(
+        &self,
+        standings: &Standings,
+        best: Ranked,
+        passes: &impl Fn(u32) -> Option<bool>,
+    ) -> Option<Option<u32>> {
         let is_open = |place: u32| {
             let total = self.totals.get(place as usize).copied().unwrap_or(UNSCORED);
             total != UNSCORED && place != best.1 && !beats((total, place), best)

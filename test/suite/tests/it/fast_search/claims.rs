@@ -104,8 +104,11 @@ const ONE_DEVICE: Wish =
     Wish { count: Some(1), model: MODELS.len() + 1, alternatives: false, constraint: None, part: false, twice: false };
 
 pub(super) fn uses() -> impl Strategy<Value = Uses> {
-    let volumes = (0..N, 1_usize..3, prop::bool::weighted(0.2))
-        .prop_map(|(first, n, ephemeral)| Uses::Volumes { first, n, ephemeral });
+    let volumes = (0..N, 1_usize..3, prop::bool::weighted(0.2)).prop_map(|(first, n, ephemeral)| Uses::Volumes {
+        first,
+        n,
+        ephemeral,
+    });
     prop_oneof![
         10 => Just(Uses::Nothing),
         5 => volumes,
@@ -159,16 +162,21 @@ pub(super) fn thing() -> impl Strategy<Value = Thing> {
 fn slice() -> impl Strategy<Value = Thing> {
     let place = prop_oneof![6 => Just(None), 1 => (0_usize..5).prop_map(Some)];
     let slices = prop_oneof![9 => Just(1_i64), 1 => Just(2_i64)];
-    (0_usize..6, place, prop::collection::vec(0_usize..12, 0..5), prop::bool::weighted(0.3), slices).prop_map(
-        |(pool, place, devices, counted, slices)| Thing::Slice { pool, place, devices, counted, slices },
-    )
+    (0_usize..6, place, prop::collection::vec(0_usize..12, 0..5), prop::bool::weighted(0.3), slices)
+        .prop_map(|(pool, place, devices, counted, slices)| Thing::Slice { pool, place, devices, counted, slices })
 }
 
 /// What there is at first: some of each, most of it sound.
 pub(super) fn world() -> Vec<Thing> {
     let mut all: Vec<Thing> = Vec::new();
     all.extend((1..CLASSES.len()).map(|class| Thing::Class { class, waits: class < 4, in_zone: None }));
-    all.extend((0..N).map(|n| Thing::Claim { n, class: [1, 2, 3, 2, 0, 1][n], gib: 1, state: n % 2, exclusive: false }));
+    all.extend((0..N).map(|n| Thing::Claim {
+        n,
+        class: [1, 2, 3, 2, 0, 1][n],
+        gib: 1,
+        state: n % 2,
+        exclusive: false,
+    }));
     all.extend((0..N).map(|n| Thing::Volume {
         n,
         class: [1, 2, 3, 2, 0, 1][n],
@@ -179,7 +187,13 @@ pub(super) fn world() -> Vec<Thing> {
     }));
     all.extend((0..4).map(|node| Thing::CsiNode { node, limits: [Some(2), None, Some(1)] }));
     all.push(Thing::DeviceClass(None));
-    all.extend((0..3).map(|pool| Thing::Slice { pool, place: None, devices: vec![0, 1, 2], counted: false, slices: 1 }));
+    all.extend((0..3).map(|pool| Thing::Slice {
+        pool,
+        place: None,
+        devices: vec![0, 1, 2],
+        counted: false,
+        slices: 1,
+    }));
     all.extend((0..2).map(|n| Thing::SharedClaim { n, wish: ONE_DEVICE, has: None }));
     all
 }
@@ -258,7 +272,10 @@ pub(super) fn event(thing: &Thing) -> Event {
             name: CLASSES[*class].into(),
             provisioner: ["", NO_PROVISIONER, "d0", "kubernetes.io/aws-ebs", "d1"][*class].into(),
             waits_for_consumer: *waits,
-            allowed_topologies: in_zone.iter().map(|zone| Selector(vec![one_of("zone", ZONES[*zone].into())])).collect(),
+            allowed_topologies: in_zone
+                .iter()
+                .map(|zone| Selector(vec![one_of("zone", ZONES[*zone].into())]))
+                .collect(),
         })),
         Thing::CsiNode { node, limits } => {
             let drivers = DRIVERS.iter().zip(limits).map(|(driver, limit)| ((*driver).into(), *limit));
@@ -387,11 +404,8 @@ fn device_claim(name: &str, wish: Wish, owner: Option<Name>) -> ResourceClaimSpe
     if wish.twice {
         requests.push(request("q"));
     }
-    let constraint = |distinct| DeviceConstraint {
-        requests: Vec::new(),
-        attribute: format!("{GPU}/model").into(),
-        distinct,
-    };
+    let constraint =
+        |distinct| DeviceConstraint { requests: Vec::new(), attribute: format!("{GPU}/model").into(), distinct };
     ResourceClaimSpec {
         namespace: "default".into(),
         name: name.into(),

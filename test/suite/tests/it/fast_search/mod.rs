@@ -102,7 +102,14 @@ fn case() -> impl Strategy<Value = Case> {
     let pods = prop::collection::vec(pod_kind(), 1..6);
     let things = prop::collection::vec(thing(), 0..12);
     (0..CONFIGURATIONS, nodes, copies, pods, things, prop::collection::vec(step(), 5..60)).prop_map(
-        |(configuration, nodes, copies, pods, things, steps)| Case { configuration, nodes, copies, pods, things, steps },
+        |(configuration, nodes, copies, pods, things, steps)| Case {
+            configuration,
+            nodes,
+            copies,
+            pods,
+            things,
+            steps,
+        },
     )
 }
 
