@@ -153,8 +153,8 @@ pub trait NodePlugin: Send {
         Verdict::Fits
     }
 
-    /// Whether it is plain at a glance that [`Self::filter`] objects: asked before it where words are of no account. Where
-    /// in doubt, it is not.
+    /// Whether it is plain at a glance that [`Self::filter`] objects: asked before it, of those of [`Scope::Task`], where
+    /// words are of no account. Where in doubt, it is not.
     fn rules_out(&self, cluster: &ClusterState, task: TaskId, node: NodeId, when: Room, state: &CycleState) -> bool {
         false
     }

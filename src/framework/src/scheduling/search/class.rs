@@ -7,7 +7,7 @@ use super::shared::Shared;
 use super::sieve::Sieved;
 use super::standings::{Standing, Standings};
 use super::totals::{Basis, Totals};
-use super::wide::{Ask, Columns, passes};
+use super::wide::{Ask, Columns, WideFilters};
 use super::{Found, NodeColumns, Query};
 use crate::scheduling::cycle_state::CycleState;
 use crate::scheduling::verdict::Refusals;
@@ -131,7 +131,8 @@ impl Class {
             if !plan.has_wide_filters() {
                 return totals.best(standings, nodes);
             }
-            match totals.best_that_passes(basis, standings, |node| passes(query, *plan, node, standing, basis.state))? {
+            let filters = WideFilters::new(query, *plan, standing);
+            match totals.best_that_passes(basis, standings, |node| filters.pass(node, basis.state))? {
                 Sieved::Node(found) => return Some(found),
                 Sieved::OtherExtremes => {}
             }

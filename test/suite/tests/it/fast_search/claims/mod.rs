@@ -1,30 +1,24 @@
 //! Random volumes and devices, pods that claim them, and what becomes of these objects meanwhile.
 
+mod devices;
+mod storage;
+
 use std::sync::Arc;
 
-use krafla_model::dra::{
-    AllocatedDevice, Allocation, Alternative, Attribute, Capacity, ClaimSource, DeviceAccess, DeviceClassSpec,
-    DeviceConstraint, DeviceRequest, DeviceSpec, PodClaim as DeviceClaim, Quantity, ResourceClaimSpec,
-    ResourceSliceSpec,
-};
-use krafla_model::labels::{NodeSelectorTerm, Requirement, Selector, Test};
+use krafla_model::dra::{ClaimSource, DeviceClassSpec, PodClaim as DeviceClaim, ResourceClaimSpec};
+use krafla_model::labels::{NodeSelectorTerm, Requirement, Test};
 use krafla_model::storage::{
-    AccessModes, AttachmentSpec, ClaimChoice, ClaimRef, ClaimSpec, CsiDriverSpec, CsiNodeSpec, Disk, NO_PROVISIONER,
-    PodClaim, StorageCapacitySpec, StorageClassSpec, StorageKey, StorageKind, StorageObject, VolumePhase, VolumeSource,
-    VolumeSpec,
+    ClaimChoice, ClaimRef, ClaimSpec, Disk, PodClaim, StorageObject, VolumePhase, VolumeSource, VolumeSpec,
 };
 use krafla_model::{ClusterState, Event, Name, PodShape, PodSpec, Task};
 use proptest::prelude::*;
 
-use super::kinds::{HOSTNAME, TOPOLOGY_ZONE, ZONES};
+use self::devices::{ONE_DEVICE, Wish, device_claim, given, is_model, slice_of, wish};
 
 /// Claims, and volumes, of which there may be each.
 const N: usize = 6;
-const GIB: i64 = 1 << 30;
 const DRIVERS: [&str; 3] = ["d0", "d1", "ebs.csi.aws.com"];
 const CLASSES: [&str; 5] = ["", "local", "made", "ebs", "now"];
-const GPU: &str = "gpu.example.com";
-const MODELS: [&str; 2] = ["old", "new"];
 
 /// What a pod claims.
 #[derive(Clone, Copy, Debug)]
@@ -44,18 +38,6 @@ pub(super) enum Uses {
     Devices(Wish),
     /// A claim of devices that others use too.
     SharedDevices(usize),
-}
-
-/// What is asked of devices.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wish {
-    /// `None`: all that match.
-    count: Option<u32>,
-    model: usize,
-    alternatives: bool,
-    constraint: Option<bool>,
-    part: bool,
-    twice: bool,
 }
 
 /// An object, or the end of one.
@@ -100,9 +82,6 @@ impl Uses {
     }
 }
 
-const ONE_DEVICE: Wish =
-    Wish { count: Some(1), model: MODELS.len() + 1, alternatives: false, constraint: None, part: false, twice: false };
-
 pub(super) fn uses() -> impl Strategy<Value = Uses> {
     let volumes = (0..N, 1_usize..3, prop::bool::weighted(0.2)).prop_map(|(first, n, ephemeral)| Uses::Volumes {
         first,
@@ -116,20 +95,6 @@ pub(super) fn uses() -> impl Strategy<Value = Uses> {
         4 => wish().prop_map(Uses::Devices),
         1 => (0_usize..3).prop_map(Uses::SharedDevices),
     ]
-}
-
-fn wish() -> impl Strategy<Value = Wish> {
-    let count = prop_oneof![6 => (1_u32..4).prop_map(Some), 1 => Just(None)];
-    let constraint = prop::option::weighted(0.2, any::<bool>());
-    (count, 0_usize..4, prop::bool::weighted(0.3), constraint, prop::bool::weighted(0.2), prop::bool::weighted(0.2))
-        .prop_map(|(count, model, alternatives, constraint, part, twice)| Wish {
-            count,
-            model,
-            alternatives,
-            constraint,
-            part,
-            twice,
-        })
 }
 
 pub(super) fn thing() -> impl Strategy<Value = Thing> {
@@ -213,94 +178,7 @@ fn on(key: &str, value: Name) -> NodeSelectorTerm {
 /// What is told of it.
 pub(super) fn event(thing: &Thing) -> Event {
     match thing {
-        Thing::Claim { n, class, gib, state, exclusive } => Event::Storage(StorageObject::Claim(ClaimSpec {
-            namespace: "default".into(),
-            name: format!("c{n}").into(),
-            uid: format!("uid-c{n}").into(),
-            class: CLASSES[*class].into(),
-            access_modes: match exclusive {
-                true => AccessModes::READ_WRITE_ONCE_POD,
-                false => AccessModes::READ_WRITE_ONCE,
-            },
-            request: Some(gib * GIB),
-            volume: if [1, 2, 3].contains(state) { format!("v{n}").into() } else { "".into() },
-            bind_completed: *state == 1,
-            lost: *state == 3,
-            deleting: *state == 4,
-            selected_node: (*state == 5).then(|| node_name(n % 3)),
-            owner: (*state == 6).then(|| format!("p{n}").into()),
-            ..ClaimSpec::default()
-        })),
-        Thing::Volume { n, class, gib, place, source, state } => Event::Storage(StorageObject::Volume(VolumeSpec {
-            name: format!("v{n}").into(),
-            labels: match place {
-                6 => [(TOPOLOGY_ZONE.into(), ZONES[n % 3].into())].into_iter().collect(),
-                _ => Default::default(),
-            },
-            class: CLASSES[*class].into(),
-            access_modes: AccessModes::READ_WRITE_ONCE.and(AccessModes::READ_WRITE_ONCE_POD),
-            capacity: gib * GIB,
-            affinity: match place {
-                0 | 6 => None,
-                1 | 2 => Some(vec![on("zone", ZONES[n % 3].into())]),
-                3 => Some(vec![on("zone", "a".into()), on(HOSTNAME, node_name(1))]),
-                4 => Some(vec![NodeSelectorTerm {
-                    labels: vec![Requirement { key: "disk".into(), test: Test::Exists }],
-                    name: Vec::new(),
-                }]),
-                _ => Some(vec![on(HOSTNAME, node_name(n % 4))]),
-            },
-            claim: [1, 2].contains(state).then(|| ClaimRef {
-                namespace: "default".into(),
-                name: format!("c{n}").into(),
-                uid: if *state == 1 { format!("uid-c{n}").into() } else { "other".into() },
-            }),
-            phase: match state {
-                1 => VolumePhase::Bound,
-                4 => VolumePhase::Pending,
-                _ => VolumePhase::Available,
-            },
-            deleting: *state == 3,
-            source: match source {
-                0 => VolumeSource::Other,
-                1 | 2 => VolumeSource::Csi { driver: DRIVERS[source - 1].into(), handle: format!("h{}", n % 4).into() },
-                _ => VolumeSource::InTree { plugin: "kubernetes.io/aws-ebs".into(), handle: format!("h{n}").into() },
-            },
-            ..VolumeSpec::default()
-        })),
-        Thing::Class { class, waits, in_zone } => Event::Storage(StorageObject::Class(StorageClassSpec {
-            name: CLASSES[*class].into(),
-            provisioner: ["", NO_PROVISIONER, "d0", "kubernetes.io/aws-ebs", "d1"][*class].into(),
-            waits_for_consumer: *waits,
-            allowed_topologies: in_zone
-                .iter()
-                .map(|zone| Selector(vec![one_of("zone", ZONES[*zone].into())]))
-                .collect(),
-        })),
-        Thing::CsiNode { node, limits } => {
-            let drivers = DRIVERS.iter().zip(limits).map(|(driver, limit)| ((*driver).into(), *limit));
-            Event::Storage(StorageObject::Node(CsiNodeSpec { name: node_name(*node), drivers: drivers.collect() }))
-        }
-        Thing::Driver { n, capacity, needed } => Event::Storage(StorageObject::Driver(CsiDriverSpec {
-            name: DRIVERS[*n].into(),
-            storage_capacity: *capacity,
-            needed_on_node: *needed,
-        })),
-        Thing::Capacity { n, class, zone, gib } => Event::Storage(StorageObject::Capacity(StorageCapacitySpec {
-            namespace: "default".into(),
-            name: format!("s{n}").into(),
-            class: CLASSES[*class].into(),
-            nodes: Some(Selector(vec![one_of("zone", ZONES[*zone].into())])),
-            largest: Some(gib * GIB),
-            capacity: gib * GIB,
-        })),
-        Thing::Attachment { n, node, volume, driver } => Event::Storage(StorageObject::Attachment(AttachmentSpec {
-            name: format!("a{n}").into(),
-            attacher: DRIVERS[*driver].into(),
-            node: node_name(*node),
-            volume: format!("v{volume}").into(),
-        })),
-        Thing::StorageGone { kind, n } => Event::StorageGone(gone(*kind, *n)),
+        Thing::StorageGone { kind, n } => Event::StorageGone(storage::gone(*kind, *n)),
         Thing::Slice { pool, place, devices, counted, slices } => slice_of(*pool, *place, devices, *counted, *slices),
         Thing::SliceGone(pool) => Event::ResourceSliceGone(format!("s{pool}").into()),
         Thing::DeviceClass(model) => Event::DeviceClass(DeviceClassSpec {
@@ -316,104 +194,7 @@ pub(super) fn event(thing: &Thing) -> Event {
         Thing::SharedClaimGone(n) => {
             Event::ResourceClaimGone { namespace: "default".into(), name: format!("shared-{n}").into() }
         }
-    }
-}
-
-fn gone(kind: usize, n: usize) -> StorageKey {
-    let (kind, name) = match kind {
-        0 => (StorageKind::Claim, format!("c{n}")),
-        1 => (StorageKind::Volume, format!("v{n}")),
-        2 => (StorageKind::Class, CLASSES[n % CLASSES.len()].to_owned()),
-        3 => (StorageKind::Node, node_name(n).to_string()),
-        4 => (StorageKind::Driver, DRIVERS[n % DRIVERS.len()].to_owned()),
-        5 => (StorageKind::Capacity, format!("s{}", n % 3)),
-        _ => (StorageKind::Attachment, format!("a{}", n % 4)),
-    };
-    let has_namespace = matches!(kind, StorageKind::Claim | StorageKind::Capacity);
-    StorageKey { kind, namespace: if has_namespace { "default".into() } else { "".into() }, name: name.into() }
-}
-
-fn is_model(model: usize) -> Name {
-    format!("device.attributes['{GPU}'].model == '{}'", MODELS[model]).into()
-}
-
-/// A pool in one slice: of the node of that number, unless it has another place.
-fn slice_of(pool: usize, place: Option<usize>, devices: &[usize], counted: bool, slices: i64) -> Event {
-    let amount = |n: i64| Quantity::parse(&n.to_string()).expect("a number");
-    let access = || match place {
-        None => DeviceAccess::Node(node_name(pool)),
-        Some(0) => DeviceAccess::Everywhere,
-        Some(4) => DeviceAccess::Nowhere,
-        Some(zone) => DeviceAccess::Selector(vec![on("zone", ZONES[zone - 1].into())]),
-    };
-    let device = |(i, kind): (usize, &usize)| DeviceSpec {
-        name: format!("g{i}").into(),
-        access: access(),
-        attributes: match kind % 3 {
-            2 => Vec::new(),
-            model => vec![("model".into(), Attribute::Text(MODELS[model].into()))],
-        },
-        capacity: vec![("memory".into(), Capacity { value: amount(4), ..Capacity::default() })],
-        consumes: if counted { vec![("set".into(), "slots".into(), amount(1 + *kind as i64 % 2))] } else { Vec::new() },
-        shared: *kind >= 10,
-        ..DeviceSpec::default()
-    };
-    Event::ResourceSlice(ResourceSliceSpec {
-        name: format!("s{pool}").into(),
-        driver: GPU.into(),
-        pool: format!("pool{pool}").into(),
-        generation: 1,
-        slices,
-        devices: devices.iter().enumerate().map(device).collect(),
-        counters: if counted { vec![("set".into(), "slots".into(), amount(3))] } else { Vec::new() },
-    })
-}
-
-/// A device that a claim has been given, by its status.
-fn given(pool: usize, device: usize) -> Allocation {
-    let device = AllocatedDevice {
-        request: "r".into(),
-        driver: GPU.into(),
-        pool: format!("pool{pool}").into(),
-        device: format!("g{device}").into(),
-        ..AllocatedDevice::default()
-    };
-    let name = vec![Test::In(vec![node_name(pool)])];
-    let nodes = Some(vec![NodeSelectorTerm { labels: Vec::new(), name }]);
-    Allocation { devices: vec![device], nodes, ..Allocation::default() }
-}
-
-fn device_claim(name: &str, wish: Wish, owner: Option<Name>) -> ResourceClaimSpec {
-    let alternative = |name: &str, model: usize, count: Option<u32>| Alternative {
-        name: name.into(),
-        class: "gpu".into(),
-        selectors: if model < MODELS.len() { vec![is_model(model)] } else { Vec::new() },
-        count,
-        capacity: match wish.part {
-            true => vec![("memory".into(), Quantity::parse("2").expect("a number"))],
-            false => Vec::new(),
-        },
-        ..Alternative::default()
-    };
-    let alternatives = match wish.alternatives {
-        true => vec![alternative("x", wish.model, wish.count), alternative("y", wish.model + 1, Some(1))],
-        false => vec![alternative("", wish.model, wish.count)],
-    };
-    let request = |name: &str| DeviceRequest { name: name.into(), alternatives: alternatives.clone() };
-    let mut requests = vec![request("r")];
-    if wish.twice {
-        requests.push(request("q"));
-    }
-    let constraint =
-        |distinct| DeviceConstraint { requests: Vec::new(), attribute: format!("{GPU}/model").into(), distinct };
-    ResourceClaimSpec {
-        namespace: "default".into(),
-        name: name.into(),
-        uid: format!("uid-{name}").into(),
-        owner,
-        requests,
-        constraints: wish.constraint.into_iter().map(constraint).collect(),
-        ..ResourceClaimSpec::default()
+        _ => Event::Storage(storage::object(thing).expect("an object of storage")),
     }
 }
 
