@@ -66,17 +66,8 @@ async fn places(stage: &Stage, group: &str) -> Vec<(String, String)> {
 async fn replacements_go_where_room_was_kept() {
     let Some(stage) = Stage::new().await else { return };
     stage.nodes(1, "8", "16Gi").await;
-    let conf = stage.configure(
-        "actions: \"enqueue, allocate\"\ntiers:\n- plugins: [{name: gang}, {name: predicates}, {name: nodeorder}]\n",
-    );
     let policy = policy(&stage);
-    let flags = [
-        "--leader-elect=false",
-        &format!("--scheduler-conf={conf}"),
-        &format!("--descheduler-policy={policy}"),
-        "--descheduling-interval=2s",
-    ];
-    let krafla = stage.krafla_with(stage.control_plane.kubeconfig(), &flags);
+    let krafla = stage.krafla_that_deschedules(&policy);
     krafla.until_ready().await;
     replicas(&stage, "web", "2").await;
     stage.until_running("group=web", 3).await;

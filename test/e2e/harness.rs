@@ -104,6 +104,20 @@ impl Stage {
         Krafla::start(self.folder.path(), kubeconfig, flags)
     }
 
+    /// Starts the scheduler with a descheduler that looks every two seconds.
+    pub(crate) fn krafla_that_deschedules(&self, policy: &str) -> Krafla {
+        let conf = self.configure(
+            "actions: \"enqueue, allocate\"\ntiers:\n- plugins: [{name: gang}, {name: predicates}, {name: nodeorder}]\n",
+        );
+        let flags = [
+            "--leader-elect=false",
+            &format!("--scheduler-conf={conf}"),
+            &format!("--descheduler-policy={policy}"),
+            "--descheduling-interval=2s",
+        ];
+        self.krafla_with(self.control_plane.kubeconfig(), &flags)
+    }
+
     /// Writes a configuration file, and answers where it is.
     pub(crate) fn configure(&self, text: &str) -> String {
         let path = self.folder.path().join("scheduler.conf");

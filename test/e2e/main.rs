@@ -17,4 +17,5 @@ mod profiles;
 mod prometheus;
 mod proxy;
 mod volumes;
+mod wire;
 mod workloads;

@@ -125,16 +125,7 @@ async fn prometheus_may_answer_slowly_hugely_and_wrongly() {
     let template = pod("web", None, "1");
     let (stand_in, url, _server) = StandIn::start().await;
     let policy = policy(&stage, &url);
-    let conf = stage.configure(
-        "actions: \"enqueue, allocate\"\ntiers:\n- plugins: [{name: gang}, {name: predicates}, {name: nodeorder}]\n",
-    );
-    let flags = [
-        "--leader-elect=false",
-        &format!("--scheduler-conf={conf}"),
-        &format!("--descheduler-policy={policy}"),
-        "--descheduling-interval=2s",
-    ];
-    let krafla = stage.krafla_with(stage.control_plane.kubeconfig(), &flags);
+    let krafla = stage.krafla_that_deschedules(&policy);
     krafla.until_ready().await;
     // All on n0: the other nodes are open once these run.
     let cordon = |on: bool| json!({ "spec": { "unschedulable": on } });

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use krafla_api::parse_duration;
-use krafla_cluster::{Access, Descheduling, Election, Metrics, Scope, Selection, Settings};
+use krafla_cluster::{Access, ContentType, Descheduling, Election, Metrics, Scope, Selection, Settings};
 use krafla_engine::Options;
 use krafla_framework::conf::compile::compile;
 use krafla_framework::conf::policy::DEFAULT_PROFILE;
@@ -124,6 +124,10 @@ flags! {
     /// Requests at once, above that rate [default: 2000].
     #[arg(long, value_name = "N")]
     kube_api_burst: u32,
+    /// How pods and binds are written on the wire: application/vnd.kubernetes.protobuf, or application/json where something
+    /// on the way does not know that [default: application/vnd.kubernetes.protobuf].
+    #[arg(long, value_name = "TYPE")]
+    kube_api_content_type: String,
     /// Binds on their way at once [default: 100].
     #[arg(long, value_name = "N")]
     binds_at_once: usize,
@@ -330,6 +334,9 @@ fn settings_of(flags: &Flags, logging: &Logging, metrics: Metrics) -> anyhow::Re
             master: flags.master.clone().filter(|text| !text.is_empty()),
             qps: flags.kube_api_qps.unwrap_or(2_000.0),
             burst: flags.kube_api_burst.unwrap_or(2_000),
+            content_type: flags.kube_api_content_type.as_deref().map_or(Ok(ContentType::default()), |text| {
+                text.parse().map_err(|why| anyhow!("--kube-api-content-type: {why}"))
+            })?,
         },
         scope: Scope {
             scheduler_names: names.into_iter().collect(),

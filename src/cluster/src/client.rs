@@ -1,14 +1,19 @@
 //! Clients of the API server, and how fast they may ask.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use tower::util::{AndThenLayer, MapRequestLayer};
+
+use crate::protobuf;
 
 /// A watch that has been silent for this long is opened again. The server sends a bookmark about once a minute, so
 /// only a dead connection is silent for longer.
@@ -25,6 +30,30 @@ pub struct Access {
     pub qps: f64,
     /// Requests at once, above the rate.
     pub burst: u32,
+    /// What is spoken where both sides know both.
+    pub content_type: ContentType,
+}
+
+/// How objects are written on the wire, as client-go's `--kube-api-content-type` has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContentType {
+    /// `application/vnd.kubernetes.protobuf`, for pods and their binds: what the server writes and reads fastest.
+    #[default]
+    Protobuf,
+    /// `application/json`, for everything.
+    Json,
+}
+
+impl FromStr for ContentType {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            protobuf::PROTOBUF => Ok(Self::Protobuf),
+            "application/json" => Ok(Self::Json),
+            other => Err(format!("`{other}` is not spoken: write {} or application/json", protobuf::PROTOBUF)),
+        }
+    }
 }
 
 /// Why there is no client.
@@ -59,6 +88,8 @@ pub struct Clients {
     pub calls: Client,
     /// How fast `calls` may be used.
     pub throttle: Throttle,
+    /// How `calls` are written.
+    pub content_type: ContentType,
 }
 
 impl Access {
@@ -82,10 +113,22 @@ impl Access {
     pub async fn clients(&self) -> Result<Clients, AccessError> {
         let mut config = self.config().await?;
         config.read_timeout = Some(SILENCE);
-        let watches = Client::try_from(config.clone()).map_err(AccessError::Client)?;
+        let watches = self.client(config.clone())?;
         config.default_retry = false;
-        let calls = Client::try_from(config).map_err(AccessError::Client)?;
-        Ok(Clients { watches, calls, throttle: Throttle::new(self.qps, self.burst) })
+        let calls = self.client(config)?;
+        let throttle = Throttle::new(self.qps, self.burst);
+        Ok(Clients { watches, calls, throttle, content_type: self.content_type })
+    }
+
+    fn client(&self, config: Config) -> Result<Client, AccessError> {
+        let builder = ClientBuilder::try_from(config).map_err(AccessError::Client)?;
+        Ok(match self.content_type {
+            ContentType::Json => builder.build(),
+            ContentType::Protobuf => builder
+                .with_layer(&MapRequestLayer::new(protobuf::ask))
+                .with_layer(&AndThenLayer::new(protobuf::read))
+                .build(),
+        })
     }
 }
 

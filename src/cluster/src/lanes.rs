@@ -20,6 +20,11 @@ const FAILED: Pauses = Pauses::new(Duration::from_millis(250), Duration::from_se
 pub(crate) trait Wish: Send + 'static {
     /// Makes this the wish for both: what `newer` says counts.
     fn update(&mut self, newer: Self);
+
+    /// Whether it makes way for nobody.
+    fn is_urgent(&self) -> bool {
+        false
+    }
 }
 
 /// What became of a call.
@@ -28,7 +33,12 @@ pub(crate) enum Called<V> {
     Done,
     /// It has to be tried again, unless there is a newer wish.
     Again(V),
+    /// It made way for others, and comes [`PUT_OFF`] later, with what is wished until then.
+    Later(V),
 }
+
+/// How long a call that makes way is put off.
+pub(crate) const PUT_OFF: Duration = Duration::from_secs(1);
 
 /// How many calls run at once, and how far apart two calls for one object are.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +161,7 @@ impl<K: Ord + Clone + Send + Sync + 'static, V: Wish> Agenda<K, V> {
                 let pause = self.failures.entry(key.clone()).or_insert(FAILED).pause();
                 self.again(key, value, now + pause);
             }
+            Called::Later(value) => self.again(key, value, now + PUT_OFF),
             Called::Again(_) | Called::Done => {
                 self.failures.remove(&key);
                 self.resting.insert((now + self.pace.apart, key));
@@ -175,6 +186,13 @@ impl<K: Ord + Clone + Send + Sync + 'static, V: Wish> Agenda<K, V> {
     fn arrive(&mut self, key: K, value: V, now: Instant) {
         if let Some(waiting) = self.waiting.get_mut(&key) {
             waiting.value.update(value);
+            // What had made way does so no longer; a pause after a failure stays.
+            if waiting.due > now && waiting.value.is_urgent() && !self.failures.contains_key(&key) {
+                if self.due.remove(&(waiting.due, waiting.turn, key.clone())) {
+                    self.due.insert((now, waiting.turn, key));
+                }
+                waiting.due = now;
+            }
             return;
         }
         self.turn += 1;
@@ -275,6 +293,45 @@ mod tests {
             [(0, "a", vec![1]), (350, "a", vec![1]), (950, "a", vec![2])],
             "100 ms each, and pauses of 250 and 500 ms"
         );
+    }
+
+    #[derive(Debug, PartialEq)]
+    struct Patient(u32);
+
+    impl Wish for Patient {
+        fn update(&mut self, newer: Self) {
+            self.0 = newer.0;
+        }
+
+        fn is_urgent(&self) -> bool {
+            self.0 == 0
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_makes_way_comes_later_once_and_the_urgent_at_once() {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let (noted, start) = (Arc::clone(&log), Instant::now());
+        let (lanes, ended) = Lanes::start(pace(1, 0), move |key, value: Patient| {
+            let noted = Arc::clone(&noted);
+            async move {
+                // Everybody makes way until 2.5 s have passed.
+                if !value.is_urgent() && start.elapsed() < Duration::from_millis(2_500) {
+                    return Called::Later(value);
+                }
+                noted.lock().expect("unpoisoned").push((start.elapsed().as_millis(), key, value.0));
+                Called::Done
+            }
+        });
+        lanes.wish("a", Patient(1));
+        lanes.wish("b", Patient(2));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        lanes.wish("a", Patient(3));
+        lanes.wish("b", Patient(0));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        drop(lanes);
+        ended.await.expect("ended");
+        assert_eq!(*log.lock().expect("unpoisoned"), [(500, "b", 0), (3_000, "a", 3)]);
     }
 
     #[tokio::test(start_paused = true)]

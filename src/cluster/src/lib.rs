@@ -23,6 +23,7 @@ pub mod leader;
 pub mod metrics;
 mod pauses;
 mod perform;
+mod protobuf;
 mod queues;
 pub mod run;
 mod scheduler;
@@ -30,7 +31,7 @@ mod thin_pod;
 mod usage;
 mod watch;
 
-pub use client::Access;
+pub use client::{Access, ContentType};
 pub use controllers::{Controller, Selection};
 pub use feed::Scope;
 pub use http::{SetLevel, filter_of};

@@ -25,7 +25,7 @@ impl Krafla {
     ) -> Self {
         let (stop, stopped) = watch::channel(false);
         let settings = Settings {
-            access: Access { kubeconfig: Some(kubeconfig), master: None, qps: 0.0, burst: 0 },
+            access: Access { kubeconfig: Some(kubeconfig), ..Access::default() },
             scope: Scope {
                 scheduler_names: SCHEDULER_NAMES.map(str::to_owned).into(),
                 node_labels: Vec::new(),

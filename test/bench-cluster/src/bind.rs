@@ -1,5 +1,6 @@
-//! Pods that wait, drained three times: by a bare loop of binds, by one beside which pods are watched, as a scheduler has
-//! to, and by Krafla. Watching costs the server; on a machine of its own Krafla would not share in that.
+//! Pods that wait, drained by a bare loop of binds, by one beside which pods are watched, as a scheduler has to, and by
+//! Krafla; in turn, several times over. Watching costs the server; on a machine of its own Krafla would not share in that.
+//! The fastest run of each counts: whatever else the machine does makes a run slower, and nothing makes it faster.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,9 @@ pub(crate) struct Arguments {
     /// Binds on their way at once, of both.
     #[arg(long, default_value_t = 100)]
     at_once: usize,
+    /// Runs of each.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
     /// Write the result as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -43,14 +47,18 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// So many pods on so many nodes, the rest as usual.
     pub(crate) fn of(pods: usize, nodes: usize) -> Self {
-        Self { pods, nodes, gang: 500.min(pods), at_once: 100, json: None }
+        Self { pods, nodes, gang: 500.min(pods), at_once: 100, runs: 3, json: None }
     }
 }
 
 /// The rate at which Krafla binds, as a part of that of a bare loop.
 pub(crate) async fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<f64> {
-    let bare = loop_of_binds(arguments, false).await?;
-    Ok(krafla(arguments, program).await?.rate / bare.rate)
+    let (mut bare, mut ours) = (0.0_f64, 0.0_f64);
+    for _ in 0..arguments.runs {
+        bare = bare.max(loop_of_binds(arguments, false).await?.rate);
+        ours = ours.max(krafla(arguments, program).await?.rate);
+    }
+    Ok(ours / bare)
 }
 
 struct Drained {
@@ -89,15 +97,16 @@ pub(crate) async fn run(arguments: &Arguments, program: &Path) -> anyhow::Result
         "{} pods in gangs of {}, {} nodes, {} binds at once",
         arguments.pods, arguments.gang, arguments.nodes, arguments.at_once
     );
-    let bare = loop_of_binds(arguments, false).await?;
-    show("bare loop", &bare);
-    let watching = loop_of_binds(arguments, true).await?;
-    show("and a watch", &watching);
-    let krafla = krafla(arguments, program).await?;
-    show("krafla", &krafla);
+    let [mut bare, mut watching, mut krafla]: [Option<Drained>; 3] = Default::default();
+    for _ in 0..arguments.runs {
+        keep("bare loop", &mut bare, loop_of_binds(arguments, false).await?);
+        keep("and a watch", &mut watching, loop_of_binds(arguments, true).await?);
+        keep("krafla", &mut krafla, self::krafla(arguments, program).await?);
+    }
+    let (Some(bare), Some(watching), Some(krafla)) = (bare, watching, krafla) else { bail!("--runs is at least 1") };
     let ratio = krafla.rate / bare.rate;
     let watching_ratio = krafla.rate / watching.rate;
-    println!("ratio {ratio:.3} of the bare loop, {watching_ratio:.3} of that beside a watch");
+    println!("fastest: ratio {ratio:.3} of the bare loop, {watching_ratio:.3} of that beside a watch");
     if let Some(path) = &arguments.json {
         let result = json!({
             "ratio": ratio,
@@ -109,6 +118,14 @@ pub(crate) async fn run(arguments: &Arguments, program: &Path) -> anyhow::Result
         std::fs::write(path, result.to_string()).with_context(|| path.display().to_string())?;
     }
     Ok(())
+}
+
+/// Shows a run, and keeps it if it is the fastest so far.
+fn keep(who: &str, best: &mut Option<Drained>, drained: Drained) {
+    show(who, &drained);
+    if best.as_ref().is_none_or(|best| drained.rate > best.rate) {
+        *best = Some(drained);
+    }
 }
 
 fn show(who: &str, drained: &Drained) {

@@ -7,14 +7,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
 use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use krafla_api::keys;
 use krafla_engine::Outcome;
 use krafla_framework::effect::{ClaimsToBind, PodRef};
 use krafla_model::Name;
-use kube::api::PostParams;
-use kube::{Api, Client};
+use kube::api::{PostParams, Request};
+use kube::{Api, Client, Resource};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -22,7 +24,9 @@ use super::answer::{Answer, CALL};
 use super::hooks::Hooks;
 use super::placing::Placing;
 use super::{LOST_ANSWER, Means};
+use crate::client::ContentType;
 use crate::directory::Directory;
+use crate::protobuf;
 
 /// Performs binds.
 #[derive(Clone)]
@@ -124,10 +128,12 @@ impl Inner {
                 ..ObjectReference::default()
             },
         };
-        let api = pods(&self.means.clients.calls, pod);
-        let params = PostParams::default();
-        let call = api.create_subresource::<_, kube::core::Status>("binding", &pod.name, &params, &binding);
-        Answer::within(CALL, call).await
+        let client = &self.means.clients.calls;
+        let request = match bind_request(pod, binding, self.means.clients.content_type) {
+            Ok(request) => request,
+            Err(error) => return Answer::Refused { code: 400, message: error.to_string() },
+        };
+        Answer::within(CALL, client.request::<kube::core::Status>(request)).await
     }
 
     /// Asks the pod where it is until the server answers.
@@ -151,6 +157,21 @@ impl Inner {
             sleep(pauses.pause()).await;
         }
     }
+}
+
+fn bind_request(
+    pod: &PodRef,
+    binding: Binding,
+    content_type: ContentType,
+) -> Result<http::Request<Vec<u8>>, Box<dyn std::error::Error>> {
+    let (body, media) = match content_type {
+        ContentType::Protobuf => (protobuf::binding(binding), protobuf::PROTOBUF),
+        ContentType::Json => (serde_json::to_vec(&binding)?, "application/json"),
+    };
+    let of_pods = Request::new(Pod::url_path(&(), Some(&pod.namespace)));
+    let mut request = of_pods.create_subresource("binding", &pod.name, &PostParams::default(), body)?;
+    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    Ok(request)
 }
 
 /// What the pod itself says about its bind.

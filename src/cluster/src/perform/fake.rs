@@ -6,7 +6,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::client::{Clients, Throttle};
+use crate::client::{Clients, ContentType, Throttle};
 
 /// What was asked: method and path.
 pub(crate) type Asked = Arc<Mutex<Vec<String>>>;
@@ -23,7 +23,8 @@ pub(crate) fn clients(answer: impl Fn(&str, &str) -> (u16, Value) + Send + Sync 
         async move { Ok::<_, std::convert::Infallible>(response.expect("a response")) }
     });
     let client = Client::new(service, "default");
-    (Clients { watches: client.clone(), calls: client, throttle: Throttle::new(0.0, 0) }, asked)
+    let content_type = ContentType::default();
+    (Clients { watches: client.clone(), calls: client, throttle: Throttle::new(0.0, 0), content_type }, asked)
 }
 
 /// A refusal as the API server words it.

@@ -28,6 +28,8 @@ use crate::watch::Kind;
 pub(crate) const FIELD_MANAGER: &str = "krafla";
 /// How long what can wait makes way for binds.
 const MAKE_WAY: Duration = Duration::from_secs(1);
+/// How often the status of a PodGroup is put off for binds.
+const PUT_OFFS: u32 = 5;
 
 /// Writes statuses.
 #[derive(Clone)]
@@ -50,6 +52,14 @@ pub(crate) struct GroupStatus {
     pub(crate) counts: Option<Counts>,
     /// Conditions by type: reason and message.
     pub(crate) conditions: BTreeMap<String, (String, String)>,
+    /// How often it has made way for binds.
+    put_off: u32,
+}
+
+impl GroupStatus {
+    fn of_counts(counts: Counts) -> Self {
+        Self { counts: Some(counts), ..Self::default() }
+    }
 }
 
 /// Phase, and pods that run, ended well and ended badly.
@@ -65,6 +75,12 @@ impl Wish for GroupStatus {
     fn update(&mut self, newer: Self) {
         self.counts = newer.counts.or(self.counts);
         self.conditions.extend(newer.conditions);
+        self.put_off = self.put_off.max(newer.put_off);
+    }
+
+    /// Whoever makes the pods of an admitted group waits for it, before there is anything to bind.
+    fn is_urgent(&self) -> bool {
+        self.counts.is_some_and(|counts| counts.phase == JobPhase::Inqueue)
     }
 }
 
@@ -114,8 +130,9 @@ impl Statuses {
         let pace = |at_once, apart_ms| Pace { at_once, apart: Duration::from_millis(apart_ms) };
         let (groups, groups_end) = Lanes::start(pace(16, 200), {
             let (clients, directory, leads) = (clients.clone(), directory.clone(), leads.clone());
+            let backlog = backlog.clone();
             move |key: GroupKey, wish: GroupStatus| {
-                let call = write_group(clients.clone(), directory.clone(), key, wish);
+                let call = write_group(clients.clone(), directory.clone(), backlog.clone(), key, wish);
                 while_leading(leads.clone(), call)
             }
         });
@@ -145,7 +162,7 @@ impl Statuses {
 
     pub(crate) fn group_counts(&self, key: GroupKey, counts: Counts) {
         self.wanted().insert(key.clone(), counts);
-        self.0.groups.wish(key, GroupStatus { counts: Some(counts), ..GroupStatus::default() });
+        self.0.groups.wish(key, GroupStatus::of_counts(counts));
     }
 
     /// A PodGroup has been seen with this phase. If it should be another, somebody has written over it.
@@ -155,7 +172,7 @@ impl Statuses {
         }
         let Some(counts) = self.wanted().get(key).copied() else { return };
         if phase.is_none_or(|phase| phase != counts.phase.as_str()) {
-            self.0.groups.wish(key.clone(), GroupStatus { counts: Some(counts), ..GroupStatus::default() });
+            self.0.groups.wish(key.clone(), GroupStatus::of_counts(counts));
         }
     }
 
@@ -171,7 +188,7 @@ impl Statuses {
 
     pub(crate) fn group_condition(&self, key: GroupKey, kind: String, reason: String, message: String) {
         let conditions = BTreeMap::from([(kind, (reason, message))]);
-        self.0.groups.wish(key, GroupStatus { counts: None, conditions });
+        self.0.groups.wish(key, GroupStatus { conditions, ..GroupStatus::default() });
     }
 
     pub(crate) fn pod_condition(&self, pod: PodRef, reason: String, message: String) {
@@ -216,7 +233,16 @@ async fn settle<V, T>(what: &str, wish: V, call: impl Future<Output = Result<T, 
     }
 }
 
-async fn write_group(clients: Clients, directory: Directory, key: GroupKey, wish: GroupStatus) -> Called<GroupStatus> {
+async fn write_group(
+    clients: Clients,
+    directory: Directory,
+    backlog: Backlog,
+    key: GroupKey,
+    wish: GroupStatus,
+) -> Called<GroupStatus> {
+    if backlog.len() > 0 && !wish.is_urgent() && wish.put_off < PUT_OFFS {
+        return Called::Later(GroupStatus { put_off: wish.put_off + 1, ..wish });
+    }
     let Some(entry) = directory.group(&key) else { return Called::Done };
     let Some(status) = merged_status(entry.kind, &entry.status, &wish) else { return Called::Done };
     clients.throttle.turn().await;
@@ -383,11 +409,13 @@ fn now() -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fake::{clients, done};
     use super::*;
+    use crate::directory::GroupEntry;
 
     fn wish(phase: JobPhase, running: u32) -> GroupStatus {
         let counts = Counts { phase, running, succeeded: 0, failed: 0 };
-        GroupStatus { counts: Some(counts), conditions: BTreeMap::new() }
+        GroupStatus::of_counts(counts)
     }
 
     #[test]
@@ -403,13 +431,37 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_group_makes_way_for_binds_unless_somebody_waits_for_it() {
+        let (clients, asked) = clients(|_, _| done());
+        let (directory, backlog) = (Directory::default(), Backlog::new());
+        let key: GroupKey = ("ns".into(), "g".into());
+        directory.set_group(key.clone(), GroupEntry { kind: Kind::PodGroup, uid: "u".into(), status: json!({}) });
+        let write = |wish| write_group(clients.clone(), directory.clone(), backlog.clone(), key.clone(), wish);
+        let calls = || asked.lock().expect("unpoisoned").len();
+        let held = backlog.enter();
+        let mut wish = wish(JobPhase::Running, 2);
+        for n in 1..=PUT_OFFS {
+            let Called::Later(later) = write(wish).await else { panic!("it makes way") };
+            assert_eq!((later.put_off, calls()), (n, 0));
+            wish = later;
+        }
+        assert!(matches!(write(wish.clone()).await, Called::Done));
+        assert_eq!(calls(), 1, "not for ever");
+        assert!(matches!(write(self::wish(JobPhase::Inqueue, 0)).await, Called::Done));
+        assert_eq!(calls(), 2);
+        drop(held);
+        assert!(matches!(write(self::wish(JobPhase::Running, 1)).await, Called::Done));
+        assert_eq!(calls(), 3);
+    }
+
     #[test]
     fn a_condition_of_another_type_stays() {
         let known = json!({ "conditions": [{ "type": "Scheduled", "reason": "a", "message": "b" }] });
         let conditions =
             BTreeMap::from([("Unschedulable".to_owned(), ("NotEnoughResources".to_owned(), "c".to_owned()))]);
-        let written =
-            merged_status(Kind::PodGroup, &known, &GroupStatus { counts: None, conditions }).expect("differs");
+        let written = merged_status(Kind::PodGroup, &known, &GroupStatus { conditions, ..GroupStatus::default() })
+            .expect("differs");
         let types: Vec<_> =
             written["conditions"].as_array().expect("a list").iter().map(|one| one["type"].clone()).collect();
         assert_eq!(types, ["Scheduled", "Unschedulable"]);
@@ -419,7 +471,7 @@ mod tests {
     fn a_condition_that_says_the_same_is_not_written_again() {
         let known = json!({ "conditions": [{ "type": "Scheduled", "reason": "a", "message": "b", "lastTransitionTime": "then" }] });
         let conditions = BTreeMap::from([("Scheduled".to_owned(), ("a".to_owned(), "b".to_owned()))]);
-        assert_eq!(merged_status(Kind::PodGroup, &known, &GroupStatus { counts: None, conditions }), None);
+        assert_eq!(merged_status(Kind::PodGroup, &known, &GroupStatus { conditions, ..GroupStatus::default() }), None);
     }
 
     #[test]
@@ -427,6 +479,7 @@ mod tests {
         let says = |kind: &str, words: &str| GroupStatus {
             counts: Some(Counts { phase: JobPhase::Pending, running: 0, succeeded: 0, failed: 0 }),
             conditions: BTreeMap::from([(kind.to_owned(), ("Any".to_owned(), words.to_owned()))]),
+            put_off: 0,
         };
         let refused = merged_status(Kind::KubernetesGroup, &json!({}), &says("Unschedulable", "1 of 2 fit"));
         let refused = refused.expect("it is told");
