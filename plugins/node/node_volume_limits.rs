@@ -1,32 +1,31 @@
 //! `NodeVolumeLimits`: a node attaches no more volumes of a driver than its CSINode says.
+//!
+//! What is attached to a node is one of its books (`krafla_model::storage::AttachedVolumes`). Cost of a question: the pod's
+//! volumes, and the drivers of the node.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use krafla_framework::{CycleState, NodePlugin, PreFilter, Room, Scope, Verdict, Why};
 use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
-use krafla_model::storage::{ClaimSpec, CsiNodeSpec, VolumeSource};
+use krafla_model::storage::{AttachedVolumes, CsiNodeSpec, Disk, ToAttach, VolumeId};
 use krafla_model::{ClusterState, Name, NodeId, TaskId, TaskStatus};
 
 use super::volume_claims::{claims, concerns};
 
-/// In-tree plugins, and the drivers that take them over: on every node that says which drivers it has, whether it names the
-/// plugin as taken over or not.
-const MIGRATED: [(&str, &str); 5] = [
-    ("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
-    ("kubernetes.io/azure-disk", "disk.csi.azure.com"),
-    ("kubernetes.io/cinder", "cinder.csi.openstack.org"),
-    ("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
-    ("kubernetes.io/portworx-volume", "pxd.portworx.com"),
-];
-
-/// In-tree plugins whose volumes count for no driver.
-const UNCOUNTED: [&str; 2] = ["kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"];
-
 /// See the module.
 pub struct NodeVolumeLimits;
 
-/// A volume of a driver: the driver, and what tells its volumes apart.
-type Attached = (Name, Name);
+/// A volume that the pod needs.
+struct Wanted {
+    volume: VolumeId,
+    /// Only on nodes that say which drivers they have.
+    taken_over: bool,
+    /// Whether pods with volumes of its driver are kept from nodes that lack it.
+    driver_is_needed: bool,
+}
+
+/// The volumes of a pod, in order, each once; or why they are not known.
+struct Volumes(Result<Vec<Wanted>, Why>);
 
 impl NodePlugin for NodeVolumeLimits {
     fn name(&self) -> &'static str {
@@ -34,57 +33,45 @@ impl NodePlugin for NodeVolumeLimits {
     }
 
     fn filter_scope(&self) -> Option<Scope> {
-        Some(Scope::Cluster)
+        Some(Scope::Task)
     }
 
-    fn pre_filter(&self, cluster: &ClusterState, task: TaskId, _: &mut CycleState) -> PreFilter {
+    fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {
         let volumes = &cluster.shape_of(task).spec.volumes;
         let counted = !volumes.claims.is_empty() || volumes.disks.iter().any(|disk| disk.in_tree().is_some());
-        if counted { PreFilter::All } else { PreFilter::Skip }
+        if !counted {
+            return PreFilter::Skip;
+        }
+        state.put(Volumes(wanted(cluster, task)));
+        PreFilter::All
     }
 
     /// Volumes of pods that terminate count until they are detached, which their VolumeAttachments say; as in
     /// kube-scheduler.
-    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, when: Room, _: &CycleState) -> Verdict {
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, when: Room, state: &CycleState) -> Verdict {
+        let wanted = match state.get() {
+            None => return Verdict::Fits,
+            Some(Volumes(Err(why))) => return Verdict::Unresolvable(why.clone()),
+            Some(Volumes(Ok(wanted))) => wanted,
+        };
         let host = cluster.node(node);
         let drivers = cluster.storage().csi_node(host.name());
-        let mut wanted = BTreeSet::new();
-        for claim in claims(cluster, task) {
-            match claim {
-                Ok(claim) => wanted.extend(volume_of(cluster, claim, drivers)),
-                Err(why) => return Verdict::Unresolvable(why),
-            }
-        }
-        wanted.extend(disks_of(cluster, task, drivers));
-        if let Some((missing, _)) = wanted.iter().find(|(driver, _)| !is_there(cluster, driver, drivers)) {
-            let told = format!("{missing} CSI driver is not installed on the node");
+        let here = || wanted.iter().filter(|one| !one.taken_over || drivers.is_some());
+        if let Some(missing) = here().find(|one| one.driver_is_needed && !has(drivers, &one.volume.0)) {
+            let told = format!("{} CSI driver is not installed on the node", missing.volume.0);
             return Verdict::Unschedulable(Why::Told(told.into()));
         }
+        let attached = Attached::of(cluster, task, node, when);
         let limits = drivers.map(|node| node.drivers.as_slice()).unwrap_or_default();
-        if wanted.is_empty() || limits.iter().all(|(_, limit)| limit.is_none()) {
-            return Verdict::Fits;
-        }
-        let leaves = |other: &TaskId| cluster.task(*other).status() == TaskStatus::Releasing;
-        let others = host.books().tasks.iter().copied();
-        let mut attached: BTreeSet<Attached> = others
-            .filter(|other| *other != task && (when == Room::Now || !leaves(other)))
-            .flat_map(|other| used_by(cluster, other, drivers))
-            .collect();
-        for one in cluster.storage().attachments(host.name()).filter(|one| !one.attacher.is_empty()) {
-            if let Some(VolumeSource::Csi { handle, .. }) = cluster.storage().volume(&one.volume).map(|v| &v.source) {
-                attached.insert((one.attacher.clone(), handle.clone()));
-            }
-        }
-        let mut counts: BTreeMap<&Name, (i64, i64)> = BTreeMap::new();
-        for one in wanted.iter().filter(|one| !attached.contains(one)) {
-            counts.entry(&one.0).or_default().0 += 1;
-        }
-        for (driver, _) in &attached {
-            counts.entry(driver).or_default().1 += 1;
-        }
         let over = |(driver, limit): &(Name, Option<i64>)| {
-            let (more, has) = counts.get(driver).copied().unwrap_or_default();
-            more > 0 && limit.is_some_and(|limit| has + more > limit)
+            let Some(limit) = limit else { return false };
+            let (mut more, mut own_alone) = (0, 0);
+            for one in here().filter(|one| one.volume.0 == *driver) {
+                let (others, own) = attached.holders(&one.volume);
+                more += i64::from(others == 0);
+                own_alone += i64::from(others == 0 && own > 0);
+            }
+            more > 0 && attached.of_driver(driver) - own_alone + more > *limit
         };
         if limits.iter().any(over) {
             return Verdict::Unschedulable(Why::Says("node(s) exceed max volume count"));
@@ -114,59 +101,59 @@ impl NodePlugin for NodeVolumeLimits {
     }
 }
 
-/// Whether a driver that pods need on their node is there.
-fn is_there(cluster: &ClusterState, driver: &Name, node: Option<&CsiNodeSpec>) -> bool {
-    !cluster.storage().driver(driver).is_some_and(|driver| driver.needed_on_node)
-        || node.is_some_and(|node| node.drivers.iter().any(|(name, _)| name == driver))
-}
-
-/// The volumes of a pod that is there. A claim that is not its own counts for nothing.
-fn used_by<'a>(
-    cluster: &'a ClusterState,
-    task: TaskId,
-    node: Option<&'a CsiNodeSpec>,
-) -> impl Iterator<Item = Attached> + 'a {
-    let of_claims = claims(cluster, task).filter_map(Result::ok).filter_map(move |one| volume_of(cluster, one, node));
-    of_claims.chain(disks_of(cluster, task, node))
-}
-
-fn disks_of<'a>(
-    cluster: &'a ClusterState,
-    task: TaskId,
-    node: Option<&'a CsiNodeSpec>,
-) -> impl Iterator<Item = Attached> + 'a {
-    let disks = cluster.shape_of(task).spec.volumes.disks.iter();
-    disks.filter_map(move |disk| {
-        let (plugin, handle) = disk.in_tree()?;
-        Some((driver_of(plugin, node)?, handle.clone()))
-    })
-}
-
-/// What a claim attaches: its volume, or one that will be made for it.
-fn volume_of(cluster: &ClusterState, claim: &ClaimSpec, node: Option<&CsiNodeSpec>) -> Option<Attached> {
+/// Volumes of a pod.
+fn wanted(cluster: &ClusterState, task: TaskId) -> Result<Vec<Wanted>, Why> {
     let storage = cluster.storage();
-    match storage.volume(&claim.volume).map(|volume| &volume.source) {
-        Some(VolumeSource::Csi { driver, handle }) => Some((driver.clone(), handle.clone())),
-        Some(VolumeSource::InTree { plugin, handle }) => Some((driver_of(plugin, node)?, handle.clone())),
-        Some(VolumeSource::Other) => None,
-        None => {
-            let provisioner = &storage.class(&claim.class)?.provisioner;
-            let taken_over = MIGRATED.iter().any(|(plugin, _)| **provisioner == **plugin);
-            let driver = match provisioner.as_str() {
-                plugin if UNCOUNTED.contains(&plugin) => return None,
-                plugin if taken_over => driver_of(plugin, node)?,
-                _ => provisioner.clone(),
-            };
-            // No driver calls a volume so.
-            Some((driver, format!("claim {}/{}", claim.namespace, claim.name).into()))
+    let mut volumes: BTreeMap<VolumeId, bool> = BTreeMap::new();
+    let mut add = |one: ToAttach| {
+        let taken_over = volumes.entry(one.volume).or_insert(one.taken_over);
+        *taken_over &= one.taken_over;
+    };
+    for claim in claims(cluster, task) {
+        if let Some(one) = storage.to_attach(claim?) {
+            add(one);
         }
     }
+    cluster.shape_of(task).spec.volumes.disks.iter().filter_map(Disk::to_attach).for_each(add);
+    let wanted = volumes.into_iter().map(|(volume, taken_over)| {
+        let driver_is_needed = storage.driver(&volume.0).is_some_and(|driver| driver.needed_on_node);
+        Wanted { volume, taken_over, driver_is_needed }
+    });
+    Ok(wanted.collect())
 }
 
-/// The driver that takes a plugin over on a node.
-fn driver_of(plugin: &str, node: Option<&CsiNodeSpec>) -> Option<Name> {
-    node?;
-    MIGRATED.iter().find(|(known, _)| *known == plugin).map(|(_, driver)| (*driver).into())
+/// Whether a node has a driver.
+fn has(node: Option<&CsiNodeSpec>, driver: &Name) -> bool {
+    node.is_some_and(|node| node.drivers.iter().any(|(name, _)| name == driver))
+}
+
+/// What is attached to a node then, and what of it by the pod itself.
+struct Attached<'a> {
+    all: &'a AttachedVolumes,
+    without_leaving: bool,
+    /// Whether the pod is there, and counts then.
+    own: bool,
+}
+
+impl<'a> Attached<'a> {
+    fn of(cluster: &'a ClusterState, task: TaskId, node: NodeId, when: Room) -> Self {
+        let books = cluster.node(node).books();
+        let without_leaving = when == Room::AfterRelease;
+        let leaves = cluster.task(task).status() == TaskStatus::Releasing;
+        let own = books.tasks.binary_search(&task).is_ok() && !(without_leaving && leaves);
+        Self { all: &books.attached, without_leaving, own }
+    }
+
+    /// Others that have a volume, and whether the pod does.
+    fn holders(&self, volume: &VolumeId) -> (u32, u32) {
+        let all = self.all.holders(volume, self.without_leaving);
+        let own = u32::from(self.own);
+        (all.saturating_sub(own), own.min(all))
+    }
+
+    fn of_driver(&self, driver: &Name) -> i64 {
+        i64::from(self.all.of_driver(driver, self.without_leaving))
+    }
 }
 
 #[cfg(test)]

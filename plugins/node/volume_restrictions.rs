@@ -17,10 +17,10 @@ impl NodePlugin for VolumeRestrictions {
 
     /// Who else uses a claim may be anywhere.
     fn filter_scope(&self) -> Option<Scope> {
-        Some(Scope::Cluster)
+        Some(Scope::Task)
     }
 
-    fn pre_filter(&self, cluster: &ClusterState, task: TaskId, _: &mut CycleState) -> PreFilter {
+    fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {
         let volumes = &cluster.shape_of(task).spec.volumes;
         if volumes.is_empty() {
             return PreFilter::Skip;
@@ -31,14 +31,17 @@ impl NodePlugin for VolumeRestrictions {
                 return PreFilter::Reject(not_found("persistentvolumeclaim", &claim.name));
             }
         }
-        if volumes.disks.iter().any(|disk| disk.is_exclusive()) || in_use(cluster, task, Room::Now) {
-            return PreFilter::All;
+        let now = in_use(cluster, task, Room::Now);
+        let in_use = InUse { now, later: now && in_use(cluster, task, Room::AfterRelease) };
+        if !volumes.disks.iter().any(|disk| disk.is_exclusive()) && !in_use.now {
+            return PreFilter::Skip;
         }
-        PreFilter::Skip
+        state.put(in_use);
+        PreFilter::All
     }
 
     /// After a release the disks and claims of pods that terminate are free. Those that a pod was promised never are.
-    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, when: Room, _: &CycleState) -> Verdict {
+    fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, when: Room, state: &CycleState) -> Verdict {
         let wanted = &cluster.shape_of(task).spec.volumes.disks;
         let mut others = cluster.node(node).books().tasks.iter().filter(|other| counts(cluster, task, **other, when));
         let conflict = !wanted.is_empty()
@@ -49,7 +52,7 @@ impl NodePlugin for VolumeRestrictions {
         if conflict {
             return Verdict::Unschedulable(Why::Says("node(s) had no available disk"));
         }
-        if in_use(cluster, task, when) {
+        if state.get::<InUse>().is_some_and(|in_use| in_use.when(when)) {
             return Verdict::Unschedulable(Why::Says(
                 "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
             ));
@@ -77,6 +80,18 @@ impl NodePlugin for VolumeRestrictions {
             }
             _ => concerns(cluster, task, event),
         }
+    }
+}
+
+/// Whether another pod has one of the pod's claims that only one pod may have: now, and once what terminates is gone.
+struct InUse {
+    now: bool,
+    later: bool,
+}
+
+impl InUse {
+    fn when(&self, when: Room) -> bool {
+        if when == Room::Now { self.now } else { self.later }
     }
 }
 

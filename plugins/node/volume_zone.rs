@@ -32,7 +32,7 @@ impl NodePlugin for VolumeZone {
     }
 
     fn filter_scope(&self) -> Option<Scope> {
-        Some(Scope::Cluster)
+        Some(Scope::Task)
     }
 
     fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {

@@ -16,7 +16,7 @@ use krafla_framework::{
     CycleState, FailedAttempt, NodePlugin, PostFilter, PreFilter, PreScore, Room, Scope, Value, Verdict, Why,
 };
 use krafla_model::cluster_event::{About, ActionType, ClusterEvent, EventResource};
-use krafla_model::dra::{Claim, MAX_CONSUMERS, Obstacle, Plan, device_choices};
+use krafla_model::dra::{Claim, MAX_CONSUMERS, Obstacle, Outlook, Plan, device_choices};
 use krafla_model::storage::ClaimChoice;
 use krafla_model::{ClusterState, NodeId, TaskId};
 
@@ -64,6 +64,19 @@ fn claims_of(cluster: &ClusterState, task: TaskId) -> Result<Vec<&Claim>, Why> {
     found.map_err(told)
 }
 
+/// Whether a claim that has nothing yet names alternatives.
+fn has_choice(cluster: &ClusterState, task: TaskId) -> bool {
+    if cluster.task(task).claims.is_empty() {
+        return false;
+    }
+    let dra = cluster.dynamic_resources();
+    let names_some = |claim: &&Claim| {
+        let requests = &claim.spec().requests;
+        dra.allocation(claim).is_none() && requests.iter().any(|request| !request.alternatives[0].name.is_empty())
+    };
+    claims_of(cluster, task).is_ok_and(|claims| claims.iter().any(names_some))
+}
+
 fn told(why: String) -> Why {
     Why::Told(why.into())
 }
@@ -74,15 +87,15 @@ impl NodePlugin for DynamicResources {
     }
 
     fn filter_scope(&self) -> Option<Scope> {
-        Some(Scope::Cluster)
+        Some(Scope::Task)
     }
 
     fn score_scope(&self) -> Option<Scope> {
-        Some(Scope::Cluster)
+        Some(Scope::Task)
     }
 
     fn score_scope_for(&self, cluster: &ClusterState, task: TaskId) -> Scope {
-        if cluster.task(task).claims.is_empty() { Scope::Nothing } else { Scope::Cluster }
+        if has_choice(cluster, task) { Scope::Task } else { Scope::Nothing }
     }
 
     fn pre_enqueue(&self, cluster: &ClusterState, task: TaskId) -> Result<(), Why> {
@@ -91,7 +104,7 @@ impl NodePlugin for DynamicResources {
 
     /// What keeps the pod from every node: a claim or a class that is missing, an expression that cannot be read, a claim
     /// that as many pods share as may.
-    fn pre_filter(&self, cluster: &ClusterState, task: TaskId, _: &mut CycleState) -> PreFilter {
+    fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {
         let pod = cluster.task(task);
         if pod.claims.is_empty() {
             return PreFilter::Skip;
@@ -114,6 +127,7 @@ impl NodePlugin for DynamicResources {
                 return PreFilter::Reject(told(flaw));
             }
         }
+        state.put(cluster.outlook_for_claims(task));
         PreFilter::All
     }
 
@@ -125,6 +139,15 @@ impl NodePlugin for DynamicResources {
             ))),
             Plan::Blocked(obstacle) => Verdict::Unresolvable(told(words(&obstacle))),
         }
+    }
+
+    fn rules_out(&self, cluster: &ClusterState, _: TaskId, node: NodeId, _: Room, state: &CycleState) -> bool {
+        let needs = state.get::<Outlook>().map_or(0, |outlook| outlook.devices);
+        cluster.dynamic_resources().is_too_few(cluster.node(node), needs)
+    }
+
+    fn may_fail(&self, _: &ClusterState, _: TaskId, state: &CycleState) -> bool {
+        state.get::<Outlook>().is_none_or(|outlook| outlook.most_steps >= self.steps)
     }
 
     /// Takes back a claim's devices that nobody uses, so that it may get others where its pod can run.
@@ -144,13 +167,7 @@ impl NodePlugin for DynamicResources {
 
     /// Only alternatives make one node better than another.
     fn pre_score(&self, cluster: &ClusterState, task: TaskId, _: &[NodeId], _: &mut CycleState) -> PreScore {
-        let dra = cluster.dynamic_resources();
-        let has_choice = |claim: &&Claim| {
-            let requests = &claim.spec().requests;
-            dra.allocation(claim).is_none() && requests.iter().any(|request| !request.alternatives[0].name.is_empty())
-        };
-        let claims = if cluster.task(task).claims.is_empty() { Ok(Vec::new()) } else { claims_of(cluster, task) };
-        PreScore::when(claims.is_ok_and(|claims| claims.iter().any(has_choice)))
+        PreScore::when(has_choice(cluster, task))
     }
 
     #[allow(clippy::cast_precision_loss, reason = "8 for each of a few requests")]

@@ -2,7 +2,7 @@
 //! size, and those that are made for it.
 
 use krafla_framework::Why;
-use krafla_model::labels::Labels;
+use krafla_model::labels::{Labels, NodeSelectorTerm};
 use krafla_model::storage::{ClaimChoice, ClaimSpec, StorageCapacitySpec, StorageClassSpec, VolumeSpec};
 use krafla_model::{ClusterState, Name, NodeId, TaskId};
 
@@ -11,10 +11,42 @@ use super::super::volume_claims::claims;
 /// The claims of a pod, by what they need of a node.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Sorted {
-    /// Volumes that they have.
-    pub(super) bound: Vec<Name>,
+    /// Where the volumes are that they have, unless every node can use them.
+    pub(super) bound: Vec<Whereabouts>,
     /// Names of those that wait for a node, the smallest first.
     pub(super) waiting: Vec<Name>,
+}
+
+/// Where the volume of a claim is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Whereabouts {
+    /// There is no such volume.
+    Nowhere,
+    /// On nodes that one of the terms matches.
+    On(Vec<NodeSelectorTerm>),
+}
+
+impl Sorted {
+    /// Whether no node is worse than another, so far as the volumes go.
+    pub(super) fn suits_every_node(&self) -> bool {
+        self.bound.is_empty() && self.waiting.is_empty()
+    }
+}
+
+/// Whether what a pod's claims would get may make one node better than another: a volume that is there, or storage whose
+/// driver says how much there is.
+pub(super) fn may_rank(cluster: &ClusterState, task: TaskId) -> bool {
+    let storage = cluster.storage();
+    let tells = |claim: &ClaimSpec| {
+        let driver = storage.class(&claim.class).and_then(|class| storage.driver(&class.provisioner));
+        driver.is_some_and(|driver| driver.storage_capacity)
+    };
+    claims(cluster, task).filter_map(Result::ok).filter(|claim| !claim.is_bound()).any(|claim| {
+        tells(claim)
+            || storage.has_unclaimed(&claim.class)
+            || storage.named_on(claim).next().is_some()
+            || cluster.choice_for(claim, task).is_some()
+    })
 }
 
 /// Sorts the claims of a pod. `Err`: no node will do as long as one of them is as it is.
@@ -34,7 +66,10 @@ pub(super) fn sort(cluster: &ClusterState, task: TaskId) -> Result<Sorted, Why> 
             return Err(Why::Told(format!("persistentvolumeclaim {name:?} is being deleted").into()));
         }
         if claim.is_bound() {
-            sorted.bound.push(claim.volume.clone());
+            match cluster.storage().volume(&claim.volume) {
+                None => sorted.bound.push(Whereabouts::Nowhere),
+                Some(volume) => sorted.bound.extend(volume.affinity.clone().map(Whereabouts::On)),
+            }
         } else if cluster.storage().waits_for_consumer(claim) {
             waiting.push(claim);
         } else {
@@ -74,7 +109,8 @@ impl Misfit {
     }
 }
 
-/// What the claims of a pod that wait for a node would get on this one. Cost: the volumes of their classes.
+/// What the claims of a pod that wait for a node would get on this one. Cost: the volumes of their classes that the node can
+/// use, up to one that will do.
 pub(super) fn fit(
     cluster: &ClusterState,
     task: TaskId,
@@ -84,9 +120,12 @@ pub(super) fn fit(
     let storage = cluster.storage();
     let labels = &cluster.node(node).spec.labels;
     for volume in &sorted.bound {
-        let volume = storage.volume(volume).ok_or(Misfit::NoVolume)?;
-        if !volume.is_usable_on(labels) {
-            return Err(Misfit::Elsewhere);
+        match volume {
+            Whereabouts::Nowhere => return Err(Misfit::NoVolume),
+            Whereabouts::On(terms) if !terms.iter().any(|term| term.matches("", labels)) => {
+                return Err(Misfit::Elsewhere);
+            }
+            Whereabouts::On(_) => {}
         }
     }
     let namespace = cluster.namespace_of(task);
@@ -160,9 +199,7 @@ fn find<'a>(
         let here = |choice: &ClaimChoice| matches!(choice, ClaimChoice::Volume { volume: v, .. } if *v == volume.name);
         taken.iter().any(here) || cluster.is_chosen(volume, task)
     };
-    storage
-        .unclaimed(&claim.class)
-        .find(|volume| volume.may_serve(claim) && volume.is_usable_on(labels) && !is_taken(volume))
+    storage.find_unclaimed(&claim.class, labels, |volume| volume.may_serve(claim) && !is_taken(volume))
 }
 
 /// What is known of the storage for a volume that has to be made.

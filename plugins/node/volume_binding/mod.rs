@@ -49,15 +49,15 @@ impl NodePlugin for VolumeBinding {
 
     /// A volume that one pod gets is gone for all others.
     fn filter_scope(&self) -> Option<Scope> {
-        Some(Scope::Cluster)
+        Some(Scope::Task)
     }
 
     fn score_scope(&self) -> Option<Scope> {
-        Some(Scope::Cluster)
+        Some(Scope::Task)
     }
 
     fn score_scope_for(&self, cluster: &ClusterState, task: TaskId) -> Scope {
-        if cluster.shape_of(task).spec.volumes.claims.is_empty() { Scope::Nothing } else { Scope::Cluster }
+        if fit::may_rank(cluster, task) { Scope::Task } else { Scope::Nothing }
     }
 
     fn pre_filter(&self, cluster: &ClusterState, task: TaskId, state: &mut CycleState) -> PreFilter {
@@ -65,6 +65,7 @@ impl NodePlugin for VolumeBinding {
             return PreFilter::Skip;
         }
         match fit::sort(cluster, task) {
+            Ok(sorted) if sorted.suits_every_node() => PreFilter::Skip,
             Ok(sorted) => {
                 state.put(sorted);
                 PreFilter::All

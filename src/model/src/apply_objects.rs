@@ -15,6 +15,7 @@ use crate::node::{Node, NodeBooks, NodeSpec};
 use crate::queue::{Queue, QueueSpec, ROOT_QUEUE};
 use crate::resources::{Amounts, Limits, Resources};
 use crate::state::ClusterState;
+use crate::storage::AttachedVolumes;
 use crate::time::Time;
 
 impl ClusterState {
@@ -49,6 +50,9 @@ impl ClusterState {
                 let books = NodeBooks { devices: Devices::idle(spec.gpu_devices), ..NodeBooks::default() };
                 let id = self.nodes.insert(Node { spec, allocatable, books, version: self.version });
                 self.node_by_name.insert(name.clone(), id);
+                let mut attached = AttachedVolumes::default();
+                self.count_attachments(id, &mut attached);
+                self.nodes[id].books.attached = attached;
                 self.count_images(id, true);
                 let about = About::Node { node: id, before: None };
                 self.note(|_| ClusterEvent { resource: EventResource::Node, action: ActionType::ADD, about });

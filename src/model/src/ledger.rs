@@ -12,7 +12,7 @@ use crate::node::NodeBooks;
 use crate::resources::Resources;
 use crate::shape::Shape;
 use crate::state::ClusterState;
-use crate::storage::ClaimChoice;
+use crate::storage::{ClaimChoice, Storage};
 use crate::task::{DeviceShare, QueueGate, Task};
 use crate::task_status::TaskStatus;
 
@@ -89,7 +89,7 @@ impl ClusterState {
             }
         }
         if let Some(node) = task.node.and_then(|node| self.nodes.get_mut(node)) {
-            charge_node(&mut node.books, id, task, shape);
+            charge_node(&mut node.books, id, task, shape, &self.storage);
             if task.status.holds_node() {
                 self.totals.used.add(&shape.request);
             }
@@ -139,7 +139,7 @@ impl ClusterState {
             self.affine.remove(&id);
         }
         if let Some(node) = task.node.and_then(|node| self.nodes.get_mut(node)) {
-            uncharge_node(&mut node.books, id, task, shape);
+            uncharge_node(&mut node.books, id, task, shape, &self.storage);
             if task.status.holds_node() || task.status == TaskStatus::Pipelined {
                 self.room_version += 1;
             }
@@ -244,12 +244,14 @@ impl ClusterState {
         let mut books = NodeBooks { devices, ..NodeBooks::default() };
         for &task in tasks {
             if self.tasks[task].node == Some(id) {
-                charge_node(&mut books, task, &self.tasks[task], self.shapes.get(self.tasks[task].shape));
+                let shape = self.shapes.get(self.tasks[task].shape);
+                charge_node(&mut books, task, &self.tasks[task], shape, &self.storage);
             }
         }
         for kept in self.reservations().filter(|kept| kept.node == id) {
             books.pipelined.add(&self.shapes.get(kept.shape).request);
         }
+        self.count_attachments(id, &mut books.attached);
         books
     }
 }
@@ -295,13 +297,16 @@ fn uncharge_job(books: &mut JobBooks, task: &Task, shape: &Shape) {
     parts_of(task).for_each(|part| part(&mut books.held).sub(&shape.request));
 }
 
-fn charge_node(books: &mut NodeBooks, id: TaskId, task: &Task, shape: &Shape) {
+fn charge_node(books: &mut NodeBooks, id: TaskId, task: &Task, shape: &Shape, storage: &Storage) {
     let holds = task.status.holds_node();
     if !holds && task.status != TaskStatus::Pipelined {
         return;
     }
     if let Err(at) = books.tasks.binary_search(&id) {
         books.tasks.insert(at, id);
+    }
+    for volume in storage.attached_by(task, shape) {
+        books.attached.shift(&volume, task.status == TaskStatus::Releasing, true);
     }
     if !holds {
         books.pipelined.add(&shape.request);
@@ -317,13 +322,16 @@ fn charge_node(books: &mut NodeBooks, id: TaskId, task: &Task, shape: &Shape) {
     }
 }
 
-fn uncharge_node(books: &mut NodeBooks, id: TaskId, task: &Task, shape: &Shape) {
+fn uncharge_node(books: &mut NodeBooks, id: TaskId, task: &Task, shape: &Shape, storage: &Storage) {
     let holds = task.status.holds_node();
     if !holds && task.status != TaskStatus::Pipelined {
         return;
     }
     if let Ok(at) = books.tasks.binary_search(&id) {
         books.tasks.remove(at);
+    }
+    for volume in storage.attached_by(task, shape) {
+        books.attached.shift(&volume, task.status == TaskStatus::Releasing, false);
     }
     if !holds {
         books.pipelined.sub(&shape.request);

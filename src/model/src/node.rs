@@ -10,6 +10,7 @@ use crate::name::Name;
 use crate::pod::HostPort;
 use crate::resources::{Amounts, ResourceId, Resources};
 use crate::shape::Shape;
+use crate::storage::AttachedVolumes;
 use crate::taints::Taint;
 
 /// A node as the edge reports it.
@@ -64,6 +65,8 @@ pub struct NodeBooks {
     pub ports: SmallVec<[(HostPort, TaskId); 0]>,
     /// Tasks that hold or were promised something here, by id.
     pub tasks: Vec<TaskId>,
+    /// Volumes that are attached, or will be.
+    pub attached: AttachedVolumes,
 }
 
 impl Node {

@@ -27,7 +27,10 @@ pub enum Scope {
     Node,
     /// The pod's shape, and what is in the node's topology domain.
     Domain,
-    /// The task itself, the time, or the whole cluster.
+    /// The task itself, with its claims, and anything in the cluster: it is asked anew for each task, but only about nodes
+    /// that pass the others, and not about those that cannot win.
+    Task,
+    /// The time, or something else for whose sake every node has to be asked about each task.
     Cluster,
 }
 
@@ -148,6 +151,18 @@ pub trait NodePlugin: Send {
     /// is still there; with [`Room::AfterRelease`] it is gone.
     fn filter(&self, cluster: &ClusterState, task: TaskId, node: NodeId, when: Room, state: &CycleState) -> Verdict {
         Verdict::Fits
+    }
+
+    /// Whether it is plain at a glance that [`Self::filter`] objects: asked before it, of those of [`Scope::Task`], where
+    /// words are of no account. Where in doubt, it is not.
+    fn rules_out(&self, cluster: &ClusterState, task: TaskId, node: NodeId, when: Room, state: &CycleState) -> bool {
+        false
+    }
+
+    /// Whether [`Self::filter`] may fail for a task, after PreFilter: then it is asked about every node, as one failure
+    /// ends the search.
+    fn may_fail(&self, cluster: &ClusterState, task: TaskId, state: &CycleState) -> bool {
+        false
     }
 
     /// Once for a task, with all nodes that passed.

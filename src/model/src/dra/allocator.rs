@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use krafla_cel::Quantity;
 
+use super::local::LocalDevices;
 use super::pools::{Pool, PoolKey};
 use super::selectors::Match;
 use super::spec::{
@@ -27,7 +28,7 @@ use crate::task::Task;
 pub const USUAL_STEPS: u64 = 100_000;
 
 /// Devices that one claim may have: Kubernetes' bound.
-const MAX_DEVICES: usize = 32;
+pub(super) const MAX_DEVICES: usize = 32;
 
 /// Alternatives of a request: Kubernetes' bound, and what the first of them counts.
 const BEST_SCORE: i64 = 8;
@@ -176,7 +177,7 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(dra: &'a DynamicResources, node: &'a Node, claims: &'a [&'a Claim], steps: u64) -> Result<Self, Obstacle> {
-        let local = dra.local.get(node.name()).into_iter().flatten();
+        let local = dra.local.get(node.name()).into_iter().flat_map(LocalDevices::pools);
         let mut keys: Vec<&PoolKey> = local.chain(&dra.wide).collect();
         keys.sort_unstable();
         keys.dedup();

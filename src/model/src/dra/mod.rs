@@ -5,6 +5,7 @@
 //! it. Expressions are asked about each device when either is new, never while a node is looked for.
 
 mod allocator;
+mod local;
 mod pools;
 mod selectors;
 mod spec;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 pub use krafla_cel::Quantity;
 
 pub use allocator::{Obstacle, Plan, Shortage, USUAL_STEPS};
+pub use local::Outlook;
 pub use spec::{
     AllocatedDevice, Allocation, Alternative, Attribute, Capacity, ClaimSource, DeviceAccess, DeviceChoice,
     DeviceClassSpec, DeviceConstraint, DeviceRequest, DeviceSpec, PodClaim, ResourceClaimSpec, ResourceSliceSpec,
@@ -26,6 +28,7 @@ use crate::ids::{NodeId, SelectorId, TaskId};
 use crate::name::Name;
 use crate::state::ClusterState;
 use crate::storage::ClaimChoice;
+use local::LocalDevices;
 use pools::{Pool, PoolKey, Use};
 use selectors::Selectors;
 
@@ -39,8 +42,12 @@ pub struct DynamicResources {
     slices: BTreeMap<Name, Arc<ResourceSliceSpec>>,
     slices_of: BTreeMap<PoolKey, BTreeSet<Name>>,
     pools: BTreeMap<PoolKey, Pool>,
-    /// Pools with devices of single nodes, by node.
-    local: BTreeMap<Name, BTreeSet<PoolKey>>,
+    /// Devices of single nodes, by node.
+    local: BTreeMap<Name, LocalDevices>,
+    /// The most devices that any node has had to itself.
+    most_local: usize,
+    /// Whether there has been a device of which several claims may have parts.
+    has_shared: bool,
     /// Pools with devices of several nodes.
     wide: BTreeSet<PoolKey>,
     claims: BTreeMap<(Name, Name), Claim>,
@@ -212,32 +219,17 @@ impl DynamicResources {
     /// Puts a pool together anew. Cost: its devices, times the expressions.
     fn rebuild(&mut self, key: &PoolKey) {
         if let Some(old) = self.pools.remove(key) {
-            for device in &old.devices {
-                if let DeviceAccess::Node(node) = &device.access
-                    && let Some(pools) = self.local.get_mut(node)
-                {
-                    pools.remove(key);
-                    if pools.is_empty() {
-                        self.local.remove(node);
-                    }
-                }
-            }
+            self.leave_nodes(key, &old);
             self.wide.remove(key);
         }
         let Some(names) = self.slices_of.get(key) else { return };
         let slices: Vec<&ResourceSliceSpec> =
             names.iter().filter_map(|name| self.slices.get(name)).map(|s| &**s).collect();
         let mut pool = Pool::of(&key.0, &slices, &self.selectors);
-        for device in &pool.devices {
-            match &device.access {
-                DeviceAccess::Node(node) => {
-                    self.local.entry(node.clone()).or_default().insert(key.clone());
-                }
-                DeviceAccess::Selector(_) | DeviceAccess::Everywhere => {
-                    self.wide.insert(key.clone());
-                }
-                DeviceAccess::Nowhere => {}
-            }
+        let is_wide =
+            |device: &DeviceSpec| matches!(device.access, DeviceAccess::Selector(_) | DeviceAccess::Everywhere);
+        if pool.devices.iter().any(is_wide) {
+            self.wide.insert(key.clone());
         }
         for (device, used) in self.usage.get(key).into_iter().flatten() {
             if let Some(at) = pool.find(device) {
@@ -245,6 +237,7 @@ impl DynamicResources {
                 draw(&mut pool, at, true);
             }
         }
+        self.enter_nodes(key, &pool);
         self.pools.insert(key.clone(), pool);
     }
 
@@ -341,6 +334,7 @@ impl DynamicResources {
                 pool.used[at] = used;
                 if was_used != is_used {
                     draw(pool, at, is_used);
+                    local::take(&mut self.local, &pool.devices[at], is_used);
                 }
             }
         }
@@ -381,7 +375,11 @@ impl DynamicResources {
             }
         }
         // Which of equal decisions was noted first is of no account.
-        (fresh.usage != self.usage).then(|| (format!("{:?}", self.usage), format!("{:?}", fresh.usage)))
+        if fresh.usage != self.usage {
+            return Some((format!("{:?}", self.usage), format!("{:?}", fresh.usage)));
+        }
+        self.pools.iter().for_each(|(key, pool)| fresh.enter_nodes(key, pool));
+        (fresh.local != self.local).then(|| (format!("{:?}", self.local), format!("{:?}", fresh.local)))
     }
 }
 

@@ -16,12 +16,12 @@ impl ClusterState {
 
     pub(crate) fn apply_storage(&mut self, object: StorageObject) {
         let key = object.key();
-        let is_new = self.storage.put(object).is_none();
+        let is_new = self.change_storage(&key, |storage| storage.put(object)).is_none();
         self.storage_changed(key, if is_new { ActionType::ADD } else { ActionType::UPDATE });
     }
 
     pub(crate) fn remove_storage(&mut self, key: &StorageKey) {
-        if self.storage.remove(key).is_some() {
+        if self.change_storage(key, |storage| storage.remove(key)).is_some() {
             self.storage_changed(key.clone(), ActionType::DELETE);
         }
     }
@@ -71,14 +71,14 @@ impl Storage {
         let before = self.remove(&object.key());
         match object {
             StorageObject::Claim(claim) => {
+                if !claim.volume.is_empty() {
+                    self.naming.entry(claim.volume.clone()).or_default().insert(claim.key());
+                }
                 self.claims.insert(claim.key(), claim);
             }
             StorageObject::Volume(volume) => {
                 match &volume.claim {
-                    None => {
-                        let of_class = self.unclaimed.entry(volume.class.clone()).or_default();
-                        of_class.insert((volume.capacity, volume.name.clone()));
-                    }
+                    None => self.insert_unclaimed(&volume),
                     Some(claim) => {
                         let key = (claim.namespace.clone(), claim.name.clone());
                         self.claimed.entry(key).or_default().insert(volume.name.clone());
@@ -100,6 +100,7 @@ impl Storage {
             }
             StorageObject::Attachment(one) => {
                 self.attached.entry(one.node.clone()).or_default().insert(one.name.clone());
+                self.attaching.entry(one.volume.clone()).or_default().insert(one.name.clone());
                 self.attachments.insert(one.name.clone(), one);
             }
         }
@@ -110,11 +111,15 @@ impl Storage {
     pub fn remove(&mut self, key: &StorageKey) -> Option<StorageObject> {
         let of_namespace = || (key.namespace.clone(), key.name.clone());
         Some(match key.kind {
-            StorageKind::Claim => StorageObject::Claim(self.claims.remove(&of_namespace())?),
+            StorageKind::Claim => {
+                let claim = self.claims.remove(&of_namespace())?;
+                take(&mut self.naming, &claim.volume, &claim.key());
+                StorageObject::Claim(claim)
+            }
             StorageKind::Volume => {
                 let volume = self.volumes.remove(&key.name)?;
                 match &volume.claim {
-                    None => take(&mut self.unclaimed, &volume.class, &(volume.capacity, volume.name.clone())),
+                    None => self.remove_unclaimed(&volume),
                     Some(claim) => {
                         take(&mut self.claimed, &(claim.namespace.clone(), claim.name.clone()), &volume.name);
                     }
@@ -128,6 +133,7 @@ impl Storage {
             StorageKind::Attachment => {
                 let one = self.attachments.remove(&key.name)?;
                 take(&mut self.attached, &one.node, &one.name);
+                take(&mut self.attaching, &one.volume, &one.name);
                 StorageObject::Attachment(one)
             }
         })

@@ -4,9 +4,11 @@
 //! ([`ClaimChoice`]), so it goes and comes with the journal; [`ledger`] keeps it by volume and by claim.
 
 mod apply;
+mod attached;
 pub mod ledger;
 pub mod pod_volumes;
 pub mod spec;
+mod unclaimed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +16,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::dra::DeviceChoice;
 use crate::name::Name;
+pub use attached::{AttachedVolumes, ToAttach, VolumeId};
 pub use pod_volumes::{Disk, PodClaim, PodVolumes};
 pub use spec::{
     AccessModes, AttachmentSpec, ClaimKey, ClaimRef, ClaimSpec, CsiDriverSpec, CsiNodeSpec, NO_PROVISIONER,
     StorageCapacitySpec, StorageClassSpec, VolumePhase, VolumeSource, VolumeSpec,
 };
+use unclaimed::Unclaimed;
 
 /// An object of storage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,12 +128,16 @@ pub struct Storage {
     pub(crate) drivers: BTreeMap<Name, CsiDriverSpec>,
     pub(crate) capacities: BTreeMap<(Name, Name), StorageCapacitySpec>,
     pub(crate) attachments: BTreeMap<Name, AttachmentSpec>,
-    /// Volumes of each class that no claim is named on, the smallest first.
-    pub(crate) unclaimed: BTreeMap<Name, BTreeSet<(i64, Name)>>,
+    /// Volumes of each class that name no claim.
+    pub(crate) unclaimed: BTreeMap<Name, Unclaimed>,
     /// Volumes that name a claim.
     pub(crate) claimed: BTreeMap<ClaimKey, BTreeSet<Name>>,
+    /// Claims that name a volume, by its name.
+    pub(crate) naming: BTreeMap<Name, BTreeSet<ClaimKey>>,
     /// Attachments of each node.
     pub(crate) attached: BTreeMap<Name, BTreeSet<Name>>,
+    /// Attachments of each volume.
+    pub(crate) attaching: BTreeMap<Name, BTreeSet<Name>>,
 }
 
 impl Storage {
@@ -176,11 +184,6 @@ impl Storage {
     /// Attachments to a node, by name.
     pub fn attachments(&self, node: &str) -> impl Iterator<Item = &AttachmentSpec> {
         self.attached.get(node).into_iter().flatten().filter_map(|name| self.attachments.get(name))
-    }
-
-    /// Volumes of a class that name no claim, the smallest first; of one size by name.
-    pub fn unclaimed(&self, class: &str) -> impl Iterator<Item = &VolumeSpec> {
-        self.unclaimed.get(class).into_iter().flatten().filter_map(|(_, name)| self.volumes.get(name))
     }
 
     /// Volumes that name a claim, by name.

@@ -4,9 +4,10 @@ use krafla_model::{ClusterState, NodeId};
 
 use super::classes::{Buffers, Plan};
 use super::shared::Shared;
+use super::sieve::Sieved;
 use super::standings::{Standing, Standings};
 use super::totals::{Basis, Totals};
-use super::wide::{Ask, Columns};
+use super::wide::{Ask, Columns, WideFilters};
 use super::{Found, NodeColumns, Query};
 use crate::scheduling::cycle_state::CycleState;
 use crate::scheduling::verdict::Refusals;
@@ -25,15 +26,10 @@ pub(super) struct Class {
     /// Plugins with a say about the score that look at single nodes, in order.
     scorers: Vec<usize>,
     standings: Standings,
-    scores: Scores,
-}
-
-/// What is kept of the scores.
-enum Scores {
-    /// All that make up the total look at single nodes.
-    Totals(Totals),
-    /// Some look further.
-    Columns(Columns),
+    /// Where all that make up the total look at single nodes.
+    totals: Option<Totals>,
+    /// Where some look further, or where totals did not do for once.
+    columns: Option<Columns>,
 }
 
 impl Class {
@@ -49,10 +45,8 @@ impl Class {
             silent,
             scorers: scorers.filter(|&i| plan.scores(i) && silent >> i & 1 == 0).collect(),
             standings: Standings::new(query, plan),
-            scores: match plan.is_wide() {
-                true => Scores::Columns(Columns::default()),
-                false => Scores::Totals(Totals::default()),
-            },
+            totals: (!plan.has_wide_scores()).then(Totals::default),
+            columns: plan.has_wide_scores().then(Columns::default),
         }
     }
 
@@ -74,15 +68,18 @@ impl Class {
         for place in 0..u32::try_from(basis.nodes.len()).ok()? {
             standings.ask(basis, place)?;
         }
-        match &mut self.scores {
-            Scores::Totals(totals) => totals.rebuild(basis, standings, scorers, buffers),
-            Scores::Columns(columns) => columns.rebuild(basis, standings, scorers, buffers),
+        if let Some(totals) = &mut self.totals {
+            totals.rebuild(basis, standings, scorers, buffers)?;
         }
+        if let Some(columns) = &mut self.columns {
+            columns.rebuild(basis, standings, scorers, buffers)?;
+        }
+        Some(())
     }
 
     /// Asks the nodes at `changed`. `None` where the plain search has to answer.
     pub(super) fn refresh(&mut self, basis: Basis<'_>, changed: &[u32], buffers: &mut Buffers) -> Option<()> {
-        let Self { standings, scorers, scores, .. } = self;
+        let Self { standings, scorers, totals, columns, .. } = self;
         let best = standings.best();
         let mut before = std::mem::take(&mut buffers.before);
         before.clear();
@@ -90,13 +87,15 @@ impl Class {
         for &place in changed {
             standings.ask(basis, place)?;
         }
-        let refreshed = match scores {
-            Scores::Totals(totals) => totals.refresh(basis, standings, changed, &before, buffers),
-            Scores::Columns(columns) if best == standings.best() => columns.refresh(basis, standings, changed, buffers),
-            Scores::Columns(columns) => columns.rebuild(basis, standings, scorers, buffers),
-        };
+        if let Some(totals) = totals {
+            totals.refresh(basis, standings, changed, &before, buffers)?;
+        }
         buffers.before = before;
-        refreshed
+        match columns {
+            None => Some(()),
+            Some(columns) if best == standings.best() => columns.refresh(basis, standings, changed, buffers),
+            Some(columns) => columns.rebuild(basis, standings, scorers, buffers),
+        }
     }
 
     /// Why no node fits; `None` if one may, so far as is kept.
@@ -112,19 +111,38 @@ impl Class {
 
     /// The best node; `None` where the plain search has to answer.
     pub(super) fn best(
-        &self,
+        &mut self,
         query: Query<'_>,
         nodes: &NodeColumns,
         shared: &Shared,
         state: &mut CycleState,
         buffers: &mut Buffers,
     ) -> Option<Found> {
-        match &self.scores {
-            Scores::Totals(totals) => totals.best(&self.standings, nodes),
-            Scores::Columns(columns) => {
-                let ask = Ask { query, plan: self.plan, nodes, shared };
-                columns.best(ask, &self.standings, self.silent, state, buffers)
+        let Self { plan, standings, scorers, totals, columns, .. } = self;
+        let standing = standings.best();
+        // Nodes that do not pass now are outdone by one that does; but if none does, what is yet to be released may let
+        // one pass later.
+        let releases = query.limits.may_wait && !query.cluster.totals().releasing.is_zero();
+        if plan.has_wide_filters() && releases && standing != Standing::Now {
+            return None;
+        }
+        let basis = Basis { query, nodes, shared, state: &*state };
+        if let Some(totals) = totals {
+            if !plan.has_wide_filters() {
+                return totals.best(standings, nodes);
+            }
+            let filters = WideFilters::new(query, *plan, standing);
+            match totals.best_that_passes(basis, standings, |node| filters.pass(node, basis.state))? {
+                Sieved::Node(found) => return Some(found),
+                Sieved::OtherExtremes => {}
             }
         }
+        if columns.is_none() {
+            let mut fresh = Columns::default();
+            fresh.rebuild(basis, standings, scorers, buffers)?;
+            *columns = Some(fresh);
+        }
+        let ask = Ask { query, plan: *plan, nodes, shared };
+        columns.as_ref()?.best(ask, standings, self.silent, state, buffers)
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// `None` where the plain search has to answer.
-    fn of(query: Query<'_>, skipped: &[bool]) -> Option<Self> {
+    fn of(query: Query<'_>, skipped: &[bool], state: &CycleState) -> Option<Self> {
         let Query { profile, cluster, task, .. } = query;
         if profile.entries.len() > 64 {
             return None;
@@ -43,7 +43,8 @@ impl Plan {
         for &i in profile.filters.iter().filter(|&&i| !skipped[i]) {
             match profile.filter_scope(i) {
                 Scope::Cluster => return None,
-                Scope::Domain => plan.wide_filters |= 1 << i,
+                Scope::Domain | Scope::Task if profile.entries[i].plugin.may_fail(cluster, task, state) => return None,
+                Scope::Domain | Scope::Task => plan.wide_filters |= 1 << i,
                 Scope::Nothing | Scope::Spec | Scope::Node => plan.filters |= 1 << i,
             }
             plan.epoch = plan.epoch.wrapping_add(profile.entries[i].plugin.epoch(cluster));
@@ -54,7 +55,7 @@ impl Plan {
                 Scope::Nothing => continue,
                 Scope::Spec if !plugin.normalizes() || plugin.normalizes_by_extremes() => plan.scores |= 1 << i,
                 Scope::Node if !plugin.normalizes() => plan.scores |= 1 << i,
-                Scope::Domain => plan.wide_scores |= 1 << i,
+                Scope::Domain | Scope::Task => plan.wide_scores |= 1 << i,
                 Scope::Spec | Scope::Node | Scope::Cluster => return None,
             }
             plan.epoch = plan.epoch.wrapping_add(plugin.epoch(cluster));
@@ -64,19 +65,17 @@ impl Plan {
         if only_before.into_iter().any(|&i| profile.entries[i].plugin.score_scope_for(cluster, task) > Scope::Node) {
             return None;
         }
-        // What is yet to be released may let a node pass later that does not now.
-        let releases = query.limits.may_wait && !cluster.totals().releasing.is_zero();
-        (plan.wide_filters == 0 || !releases).then_some(plan)
+        Some(plan)
     }
 
-    /// Whether some plugin looks further than at single nodes.
-    pub(super) fn is_wide(self) -> bool {
-        self.wide_filters | self.wide_scores != 0
-    }
-
-    /// Whether some filter does.
+    /// Whether some filter looks further than at single nodes.
     pub(super) fn has_wide_filters(self) -> bool {
         self.wide_filters != 0
+    }
+
+    /// Whether some score does.
+    pub(super) fn has_wide_scores(self) -> bool {
+        self.wide_scores != 0
     }
 
     pub(super) fn filters(self, entry: usize) -> bool {
@@ -134,7 +133,7 @@ impl Searcher {
         if profile.scorers.is_empty() || !unplaced {
             return None;
         }
-        let plan = Plan::of(query, &self.skipped)?;
+        let plan = Plan::of(query, &self.skipped, &self.state)?;
         self.classes.find(query, plan, &mut self.state, &mut self.unschedulable)
     }
 }

@@ -13,6 +13,7 @@ mod objections;
 mod plain;
 mod room;
 mod shared;
+mod sieve;
 mod signature;
 mod standings;
 mod totals;

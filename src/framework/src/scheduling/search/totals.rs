@@ -14,14 +14,14 @@ use super::{Found, NodeColumns, Query};
 use crate::scheduling::cycle_state::CycleState;
 
 /// Nodes of which the best score is kept.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 /// The total of a node that is not scored.
-const UNSCORED: f64 = f64::NEG_INFINITY;
+pub(super) const UNSCORED: f64 = f64::NEG_INFINITY;
 /// The highest total of a block that is yet to be looked for; above all others, so that it stays until then.
 const UNKNOWN: f64 = f64::INFINITY;
 
 /// What makes up a score, in the order in which the plain search adds it up.
-enum Part {
+pub(super) enum Part {
     /// Every node scores the same; the weight is in it.
     Even(f64),
     /// A shared column.
@@ -32,11 +32,11 @@ enum Part {
 
 /// Scores of the nodes that fit, before normalising, with how many have each; and what becomes of each.
 #[derive(Default)]
-struct Tally {
+pub(super) struct Tally {
     counts: BTreeMap<OrderedFloat<f64>, u32>,
     /// By place, as it was counted.
     counted: Vec<f64>,
-    extremes: Option<(f64, f64)>,
+    pub(super) extremes: Option<(f64, f64)>,
     /// Normalised, with the weight in it; sorted.
     finals: Vec<(f64, f64)>,
 }
@@ -44,13 +44,15 @@ struct Tally {
 /// See the module.
 #[derive(Default)]
 pub(super) struct Totals {
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     /// Which nodes are scored: those that fit now, or else those that fit later.
-    scored: Standing,
+    pub(super) scored: Standing,
     /// By place in tie order.
-    totals: Vec<f64>,
+    pub(super) totals: Vec<f64>,
     /// The highest total of each block.
-    highest: Vec<f64>,
+    pub(super) highest: Vec<f64>,
+    /// A place that was found to pass beside the best one.
+    pub(super) second: u32,
 }
 
 /// What a refresh goes by.
@@ -69,18 +71,24 @@ impl Totals {
         if n == 0 {
             return None;
         }
-        let mut block = 0;
-        for (i, highest) in self.highest.iter().enumerate() {
-            if *highest > self.highest[block] {
-                block = i;
-            }
-        }
+        let block = self.best_block();
         let highest = self.highest[block];
         let begin = block * BLOCK;
         let inside = self.totals[begin..].iter().take(BLOCK).position(|total| *total == highest)?;
         let node = nodes.id(u32::try_from(begin + inside).ok()?);
         // The plain search does not score the only node that fits.
         Some(Found::Node { node, room: self.scored.room(), score: if n == 1 { 0.0 } else { highest } })
+    }
+
+    /// The first block with the highest total.
+    pub(super) fn best_block(&self) -> usize {
+        let mut block = 0;
+        for (i, highest) in self.highest.iter().enumerate() {
+            if *highest > self.highest[block] {
+                block = i;
+            }
+        }
+        block
     }
 
     /// Scores all nodes that fit. `scorers`: plugins with a say, in order.

@@ -4,14 +4,15 @@
 //! Cost: a few steps for each node that fits so far as single nodes say.
 
 use krafla_model::NodeId;
+use smallvec::SmallVec;
 
 use super::classes::{Buffers, Plan};
 use super::shared::Shared;
 use super::standings::{Standing, Standings};
 use super::totals::{Basis, score_nodes};
-use super::{Found, NodeColumns, Query};
+use super::{Found, NodeColumns, Query, Room};
 use crate::scheduling::cycle_state::CycleState;
-use crate::scheduling::plugin::PreScore;
+use crate::scheduling::plugin::{NodePlugin, PreScore, Scope};
 use crate::scheduling::verdict::Verdict;
 
 /// What plugins that look at what is on a node add to its total: a column each, by place in tie order.
@@ -76,9 +77,10 @@ impl Columns {
         let Buffers { at, ids, totals, scores, .. } = buffers;
         at.clear();
         ids.clear();
+        let filters = WideFilters::new(query, plan, standing);
         for place in standings.places(standing) {
             let id = nodes.id(place);
-            if passes(query, plan, id, standing, state)? {
+            if filters.pass(id, state)? {
                 at.push(place);
                 ids.push(id);
             }
@@ -138,15 +140,36 @@ pub(super) struct Ask<'a> {
     pub(super) shared: &'a Shared,
 }
 
-/// Whether the filters that look further let a node pass. `None` if one fails.
-fn passes(query: Query<'_>, plan: Plan, id: NodeId, standing: Standing, state: &CycleState) -> Option<bool> {
-    let Query { profile, cluster, task, .. } = query;
-    for &i in profile.filters.iter().filter(|&&i| plan.filters_widely(i)) {
-        match profile.entries[i].plugin.filter(cluster, task, id, standing.room(), state) {
-            Verdict::Fits => {}
-            Verdict::Unschedulable(_) | Verdict::Unresolvable(_) => return Some(false),
-            Verdict::Error(_) => return None,
-        }
+/// The filters that look further than at single nodes, for one search.
+pub(super) struct WideFilters<'a> {
+    query: Query<'a>,
+    when: Room,
+    /// Each with whether it may tell at a glance that it objects.
+    filters: SmallVec<[(&'a dyn NodePlugin, bool); 8]>,
+}
+
+impl<'a> WideFilters<'a> {
+    /// About nodes that stand so.
+    pub(super) fn new(query: Query<'a>, plan: Plan, standing: Standing) -> Self {
+        let profile = query.profile;
+        let wide = profile.filters.iter().filter(|&&i| plan.filters_widely(i));
+        let filters = wide.map(|&i| (&*profile.entries[i].plugin, profile.filter_scope(i) == Scope::Task));
+        Self { query, when: standing.room(), filters: filters.collect() }
     }
-    Some(true)
+
+    /// Whether they let a node pass. `None` if one fails.
+    pub(super) fn pass(&self, id: NodeId, state: &CycleState) -> Option<bool> {
+        let Query { cluster, task, .. } = self.query;
+        for (plugin, at_a_glance) in &self.filters {
+            if *at_a_glance && plugin.rules_out(cluster, task, id, self.when, state) {
+                return Some(false);
+            }
+            match plugin.filter(cluster, task, id, self.when, state) {
+                Verdict::Fits => {}
+                Verdict::Unschedulable(_) | Verdict::Unresolvable(_) => return Some(false),
+                Verdict::Error(_) => return None,
+            }
+        }
+        Some(true)
+    }
 }

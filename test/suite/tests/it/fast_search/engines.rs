@@ -11,6 +11,7 @@ use krafla_model::{Event, PodGroupSpec, PodPhase, PodSpec, QueueSpec, Time};
 use krafla_test_suite::registry;
 use proptest::prelude::*;
 
+use super::claims::{self, Thing, thing};
 use super::kinds::{NodeKind, PodKind, node, node_kind, pod_kind, shape};
 
 const ACTIONS: [&str; 3] = [
@@ -44,6 +45,8 @@ struct Case {
     /// Which pods end, and when.
     ends: Vec<(usize, usize)>,
     changes: Vec<(usize, usize, NodeKind)>,
+    /// What comes, changes or goes of storage and devices, and when.
+    things: Vec<(usize, Thing)>,
 }
 
 const STEPS: usize = 14;
@@ -58,14 +61,16 @@ fn case() -> impl Strategy<Value = Case> {
         prop::collection::vec(job, 1..7),
         prop::collection::vec((0..STEPS, 0_usize..40), 0..10),
         prop::collection::vec((0..STEPS, 0_usize..9, node_kind()), 0..3),
+        prop::collection::vec((0..STEPS, thing()), 0..12),
     )
-        .prop_map(|(actions, tiers, nodes, jobs, ends, changes)| Case {
+        .prop_map(|(actions, tiers, nodes, jobs, ends, changes, things)| Case {
             actions,
             tiers,
             nodes,
             jobs,
             ends,
             changes,
+            things,
         })
 }
 
@@ -97,16 +102,17 @@ fn submit(i: usize, job: &Job, one_by_one: bool) -> Vec<Input> {
     };
     let shapes: Vec<_> = job.pods.iter().map(|kind| Arc::new(shape(kind))).collect();
     let pod = |k: usize| {
-        Input::Event(Event::Pod(PodSpec {
+        let pod = PodSpec {
             uid: format!("{name}-{k}").into(),
             name: format!("{name}-{k}").into(),
             group: (!one_by_one).then(|| name.as_str().into()),
             shape: Arc::clone(&shapes[k % shapes.len()]),
             priority: if job.high { 100 } else { 1 },
             ..PodSpec::default()
-        }))
+        };
+        claims::claiming(pod, i + k, job.pods[k % shapes.len()].uses)
     };
-    std::iter::once(Input::Event(Event::PodGroup(group))).chain((0..job.replicas).map(pod)).collect()
+    std::iter::once(Event::PodGroup(group)).chain((0..job.replicas).flat_map(pod)).map(Input::Event).collect()
 }
 
 /// A pod as its engine knows it, with another phase or node.
@@ -120,6 +126,7 @@ pub(super) fn told(engine: &Engine, uid: &str, edit: impl FnOnce(&mut PodSpec)) 
         group: own.group.clone(),
         shape: Arc::clone(&cluster.shape_of(task).spec),
         priority: own.priority,
+        claims: own.claims.to_vec(),
         phase: own.phase,
         node: own.node().map(|node| cluster.node(node).name().clone()),
         ..PodSpec::default()
@@ -136,6 +143,7 @@ fn play(case: &Case) -> Result<(), TestCaseError> {
     for queue in ["a", "b"] {
         inputs.push(Input::Event(Event::Queue(QueueSpec { name: queue.into(), weight: 1, ..QueueSpec::default() })));
     }
+    inputs.extend(claims::world().iter().map(|thing| Input::Event(claims::event(thing))));
     inputs.extend(case.nodes.iter().enumerate().map(|(i, kind)| Input::Event(node(i, kind))));
     let mut running: Vec<String> = Vec::new();
     for step in 0..STEPS {
@@ -144,6 +152,12 @@ fn play(case: &Case) -> Result<(), TestCaseError> {
         }
         for (_, i, kind) in case.changes.iter().filter(|(at, ..)| *at == step) {
             inputs.push(Input::Event(node(*i, kind)));
+        }
+        for (_, thing) in case.things.iter().filter(|(at, _)| *at == step) {
+            inputs.push(Input::Event(claims::event(thing)));
+        }
+        if step % 3 == 2 {
+            inputs.extend(claims::written(fast.cluster()).into_iter().map(Input::Event));
         }
         for (_, i) in case.ends.iter().filter(|(at, _)| *at == step) {
             if running.is_empty() {

@@ -9,6 +9,8 @@ use krafla_model::taints::{Effect, Match, Taint, Toleration};
 use krafla_model::{Amounts, Event, NodeSpec, PodShape, PodSpec};
 use proptest::prelude::*;
 
+use super::claims::{Uses, uses};
+
 #[derive(Clone, Debug)]
 pub(super) struct NodeKind {
     pub(super) cpu: i64,
@@ -34,6 +36,7 @@ pub(super) struct PodKind {
     pub(super) says: Says,
     pub(super) image: Option<usize>,
     pub(super) port: bool,
+    pub(super) uses: Uses,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,8 +94,8 @@ pub(super) fn pod_kind() -> impl Strategy<Value = PodKind> {
         prop_oneof![4 => Just(0_i64), 1 => 1_i64..3],
         prop_oneof![6 => Just(0_u16), 1 => 200_u16..900],
     );
-    (asks, 0_usize..3, says(), prop::option::weighted(0.4, 0_usize..2), prop::bool::weighted(0.1)).prop_map(
-        |((cpu, memory, gpus, share), labelled, says, image, port)| PodKind {
+    (asks, 0_usize..3, says(), prop::option::weighted(0.4, 0_usize..2), prop::bool::weighted(0.1), uses()).prop_map(
+        |((cpu, memory, gpus, share), labelled, says, image, port, uses)| PodKind {
             cpu,
             memory,
             gpus,
@@ -101,14 +104,16 @@ pub(super) fn pod_kind() -> impl Strategy<Value = PodKind> {
             says,
             image,
             port,
+            uses,
         },
     )
 }
 
-const ZONES: [&str; 3] = ["a", "b", "c"];
+pub(super) const ZONES: [&str; 3] = ["a", "b", "c"];
 pub(super) const APPS: [&str; 3] = ["web", "db", "job"];
 const IMAGES: [&str; 2] = ["small:1", "large:1"];
-const HOSTNAME: &str = "kubernetes.io/hostname";
+pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
+pub(super) const TOPOLOGY_ZONE: &str = "topology.kubernetes.io/zone";
 
 pub(super) fn node(i: usize, kind: &NodeKind) -> Event {
     let mut spec = NodeSpec { name: format!("n{i:03}").into(), unschedulable: kind.cordoned, ..NodeSpec::default() };
@@ -123,6 +128,7 @@ pub(super) fn node(i: usize, kind: &NodeKind) -> Event {
     spec.labels.set(HOSTNAME.into(), spec.name.clone());
     if let Some(zone) = kind.zone {
         spec.labels.set("zone".into(), ZONES[zone].into());
+        spec.labels.set(TOPOLOGY_ZONE.into(), ZONES[zone].into());
         spec.labels.set("volcano.sh/nodegroup-name".into(), ZONES[zone].into());
     }
     if kind.ssd {

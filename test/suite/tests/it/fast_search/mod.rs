@@ -4,6 +4,7 @@
 //!
 //! A long search: `PROPTEST_CASES=100000 cargo test --release -p krafla-test-suite --test it fast_search`.
 
+mod claims;
 mod engines;
 mod kinds;
 mod preemption;
@@ -11,7 +12,7 @@ mod preemption;
 use std::sync::Arc;
 
 use krafla_framework::conf::policy::{Policy, ProfilePolicy};
-use krafla_framework::{Found, PluginSet, Room, SearchLimits, Searcher};
+use krafla_framework::{Found, PluginSet, Room, SearchLimits, Searcher, Value};
 use krafla_model::check::discrepancies;
 use krafla_model::pod_affinity::{NamespaceSpec, Workload, WorkloadSpec};
 use krafla_model::queue::NodeGroupAffinity;
@@ -21,6 +22,7 @@ use krafla_model::{
 use krafla_test_suite::registry;
 use proptest::prelude::*;
 
+use claims::{Thing, Uses, thing};
 use kinds::{APPS, NodeKind, PodKind, is_app, node, node_kind, pod, pod_kind, shape};
 
 /// Configurations for sessions; the last ones are profiles for pods one by one.
@@ -37,7 +39,8 @@ const TIERS: [&str; 8] = [
     "[{name: predicates}, {name: nodeorder, arguments: {nodeaffinity.weight: 9, imagelocality.weight: 4, \
         balancedresource.weight: 0}}, {name: tdm}]",
 ];
-const CONFIGURATIONS: usize = TIERS.len() + 1;
+/// Beyond sessions: kube-scheduler's default profile, and the same with a very short search for devices.
+const CONFIGURATIONS: usize = TIERS.len() + 2;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -56,6 +59,10 @@ enum Step {
     PodTerminates(usize),
     NamespaceLabel(bool),
     Service(usize, bool),
+    /// Something of storage or devices comes, changes or goes.
+    Thing(Thing),
+    /// What was chosen for claims is written.
+    Written,
 }
 
 #[derive(Clone, Debug)]
@@ -65,6 +72,8 @@ struct Case {
     /// How many nodes there are of each kind.
     copies: usize,
     pods: Vec<PodKind>,
+    /// Of storage and devices there is this too, beside the usual.
+    things: Vec<Thing>,
     steps: Vec<Step>,
 }
 
@@ -83,6 +92,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0_usize..100).prop_map(Step::PodTerminates),
         1 => any::<bool>().prop_map(Step::NamespaceLabel),
         1 => (0_usize..3, any::<bool>()).prop_map(|(whom, is_there)| Step::Service(whom, is_there)),
+        5 => thing().prop_map(Step::Thing),
+        1 => Just(Step::Written),
     ]
 }
 
@@ -90,8 +101,17 @@ fn case() -> impl Strategy<Value = Case> {
     let nodes = prop::collection::vec(node_kind(), 1..7);
     let copies = prop_oneof![8 => Just(1_usize), 2 => 2_usize..4, 1 => 20_usize..30];
     let pods = prop::collection::vec(pod_kind(), 1..6);
-    (0..CONFIGURATIONS, nodes, copies, pods, prop::collection::vec(step(), 5..60))
-        .prop_map(|(configuration, nodes, copies, pods, steps)| Case { configuration, nodes, copies, pods, steps })
+    let things = prop::collection::vec(thing(), 0..12);
+    (0..CONFIGURATIONS, nodes, copies, pods, things, prop::collection::vec(step(), 5..60)).prop_map(
+        |(configuration, nodes, copies, pods, things, steps)| Case {
+            configuration,
+            nodes,
+            copies,
+            pods,
+            things,
+            steps,
+        },
+    )
 }
 
 fn plugins(configuration: usize) -> PluginSet {
@@ -102,7 +122,11 @@ fn plugins(configuration: usize) -> PluginSet {
             krafla_testkit::policy(&registry, &text)
         }
         None => {
-            let profile = ProfilePolicy::default_profile(&registry);
+            let mut profile = ProfilePolicy::default_profile(&registry);
+            if configuration > TIERS.len() {
+                let timeout = [("filterTimeout".to_owned(), Value::Text("1ms".to_owned()))].into();
+                profile.arguments.insert("DynamicResources".to_owned(), Value::Map(timeout));
+            }
             Policy { profiles: vec![profile], ..Policy::default() }.one_by_one()
         }
     };
@@ -177,6 +201,7 @@ fn told(cluster: &ClusterState, task: TaskId) -> PodSpec {
         group: own.group.clone(),
         shape: Arc::clone(&cluster.shape_of(task).spec),
         priority: 1,
+        claims: own.claims.to_vec(),
         phase: if node.is_some() { PodPhase::Running } else { PodPhase::Pending },
         node,
         ..PodSpec::default()
@@ -200,10 +225,15 @@ fn play(case: &Case) -> Result<u64, TestCaseError> {
     let group =
         PodGroupSpec { uid: "g".into(), name: "g".into(), namespace: "default".into(), ..PodGroupSpec::default() };
     cluster.apply(Event::PodGroup(group));
-    let shapes: Vec<Arc<PodShape>> = case.pods.iter().map(|kind| Arc::new(shape(kind))).collect();
+    for thing in claims::world().iter().chain(&case.things) {
+        cluster.apply(claims::event(thing));
+    }
+    let shapes: Vec<(Arc<PodShape>, Uses)> = case.pods.iter().map(|kind| (Arc::new(shape(kind)), kind.uses)).collect();
     let mut n_pods = 0;
-    for shape in shapes.iter().cycle().take(shapes.len() * 6) {
-        cluster.apply(Event::Pod(pod(n_pods, shape)));
+    for (shape, uses) in shapes.iter().cycle().take(shapes.len() * 6) {
+        for event in claims::claiming(pod(n_pods, shape), n_pods, *uses) {
+            cluster.apply(event);
+        }
         n_pods += 1;
     }
     let mut pair = Pair { plugins: plugins(case.configuration), fast: Searcher::default(), plain: Searcher::plain() };
@@ -222,6 +252,12 @@ fn play(case: &Case) -> Result<u64, TestCaseError> {
                         Room::AfterRelease => cluster.pipeline(task, node),
                     };
                     prop_assert!(done.is_ok(), "{:?}", done);
+                    if room == Room::Now {
+                        let profile = pair.plugins.profile_for(&cluster, task);
+                        let chosen = profile.run_choose_plugins(&cluster, task, node);
+                        prop_assert!(chosen.is_ok(), "{:?}", chosen.err());
+                        cluster.choose(task, chosen.unwrap_or_default());
+                    }
                 }
             }
             Step::Evict(i) => {
@@ -243,7 +279,9 @@ fn play(case: &Case) -> Result<u64, TestCaseError> {
                 }
             }
             Step::Pod(kind) => {
-                cluster.apply(Event::Pod(pod(n_pods, &Arc::new(shape(kind)))));
+                for event in claims::claiming(pod(n_pods, &Arc::new(shape(kind))), n_pods, kind.uses) {
+                    cluster.apply(event);
+                }
                 n_pods += 1;
             }
             Step::PodGone(i) => {
@@ -262,6 +300,8 @@ fn play(case: &Case) -> Result<u64, TestCaseError> {
                     cluster.apply(Event::Pod(pod));
                 }
             }
+            Step::Thing(thing) => drop(cluster.apply(claims::event(thing))),
+            Step::Written => claims::written(&cluster).into_iter().for_each(|event| drop(cluster.apply(event))),
             Step::NamespaceLabel(is_there) => {
                 let labels =
                     if *is_there { [("team".into(), "x".into())].into_iter().collect() } else { Default::default() };
@@ -306,22 +346,36 @@ fn what_is_kept_is_used_where_plugins_allow_it() {
         cordoned: false,
         image: Some(0),
     };
-    let pod =
-        PodKind { cpu: 1, memory: 1, gpus: 0, share: 0, labelled: 0, says: Says::Nothing, image: Some(0), port: false };
+    let pod = PodKind {
+        cpu: 1,
+        memory: 1,
+        gpus: 0,
+        share: 0,
+        labelled: 0,
+        says: Says::Nothing,
+        image: Some(0),
+        port: false,
+        uses: Uses::Nothing,
+    };
     let spreads = Says::Spreads { must_hold: true, over_zones: true, skew: 2 };
     let near = Says::WantsNear { required: true, whom: 0 };
     let away = Says::WantsAway { required: false, whom: 0, in_zone: true };
-    for configuration in [0, 2, 3, 4, 5, 7, CONFIGURATIONS - 1] {
-        for says in [Says::Nothing, Says::PrefersSsd, spreads, near, away] {
+    let bound = |n| [Thing::bound_claim(n), Thing::volume_of(n)];
+    let things: Vec<Thing> = (0..6).flat_map(bound).chain((0..2).map(Thing::slice_of)).collect();
+    for configuration in [0, 2, 3, 4, 5, 7, CONFIGURATIONS - 2] {
+        let plain = [Says::Nothing, Says::PrefersSsd, spreads, near, away].map(|says| (says, Uses::Nothing));
+        let claiming = [Uses::Volumes { first: 0, n: 1, ephemeral: false }, Uses::one_device()];
+        for (says, uses) in plain.into_iter().chain(claiming.map(|uses| (Says::Nothing, uses))) {
             let case = Case {
                 configuration,
                 nodes: vec![node.clone(), NodeKind { zone: Some(1), ssd: false, ..node.clone() }],
                 copies: 40,
-                pods: vec![PodKind { says, ..pod.clone() }],
+                pods: vec![PodKind { says, uses, ..pod.clone() }],
+                things: things.clone(),
                 steps: vec![Step::Place(0, 1); 6],
             };
             let kept = play(&case).expect("both searches agree");
-            assert!(kept >= 40, "{kept} of 48, configuration {configuration}, {says:?}");
+            assert!(kept >= 40, "{kept} of 48, configuration {configuration}, {says:?}, {uses:?}");
         }
     }
 }
