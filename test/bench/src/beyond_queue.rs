@@ -6,6 +6,8 @@ use krafla_engine::{Engine, Input, Options};
 use krafla_framework::Effect;
 use krafla_model::{Amounts, Event, JobPhase, NodeSpec, PodGroupSpec, PodShape, QueueSpec, Time};
 
+use crate::clock::timed_step;
+
 /// Its name.
 const NAME: &str = "gangs-beyond-their-queue";
 const NODES: u32 = 2_000;
@@ -69,9 +71,7 @@ fn run(nodes: u32, gangs: u32, blind: bool) -> f64 {
     }
     engine.follow(Time(9_000), work);
     let other = QueueSpec { name: "other".into(), ..QueueSpec::default() };
-    let started = crate::clock::Moment::now();
-    let step = engine.step(Time(10_000), [Input::Event(Event::Queue(other))]);
-    let seconds = started.elapsed();
+    let (step, seconds) = timed_step(&mut engine, Time(10_000), vec![Input::Event(Event::Queue(other))]);
     assert!(!step.effects.iter().any(|effect| matches!(effect, Effect::Bind { .. })), "{NAME}: nobody is bound");
     seconds
 }

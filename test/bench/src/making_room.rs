@@ -7,6 +7,8 @@ use krafla_framework::Effect;
 use krafla_model::priority::PriorityClassSpec;
 use krafla_model::{Amounts, Event, JobPhase, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time};
 
+use crate::clock::timed_step;
+
 const GPUS: u32 = 8;
 /// GPUs of each pod for which room is made.
 const WANTED: u32 = 4;
@@ -126,9 +128,7 @@ fn run(case: &Case, percent: u32, blind: bool) -> f64 {
         work.push(group(&name, case.queue, "high"));
         work.push(Input::Event(Event::Pod(PodSpec { priority: 100, ..super::pod(&name, 0, &wanted) })));
     }
-    let started = crate::clock::Moment::now();
-    let step = engine.step(Time(110_000), work);
-    let seconds = started.elapsed();
+    let (step, seconds) = timed_step(&mut engine, Time(110_000), work);
     let evictions = step.effects.iter().filter(|effect| matches!(effect, Effect::Evict { .. })).count();
     let served = u32::try_from(evictions).unwrap_or(u32::MAX) / WANTED;
     assert!(served == jobs, "{}: room for {served} of {jobs} jobs", case.name);

@@ -12,6 +12,7 @@ use krafla_model::{Event, PodGroupSpec, PodPhase, PodSpec, Time};
 use krafla_test_suite::registry;
 use proptest::prelude::*;
 
+use super::claims::Uses;
 use super::engines::told;
 use super::kinds::{APPS, NodeKind, PodKind, Says, is_app, node, node_kind, pod_kind, shape};
 
@@ -64,6 +65,7 @@ fn case() -> impl Strategy<Value = Case> {
         says: Says::Nothing,
         image: None,
         port: false,
+        uses: Uses::Nothing,
     });
     let kind = prop_oneof![3 => plain, 1 => pod_kind()];
     let pods = (0..STEPS - 4, 1_usize..6, kind, 0_i32..5, prop_oneof![3 => Just(0), 1 => 1_u32..4])
@@ -208,8 +210,17 @@ fn room_is_made_for_each_that_needs_it_and_no_more() {
         cordoned: false,
         image: None,
     };
-    let kind =
-        |cpu| PodKind { cpu, memory: 0, gpus: 0, share: 0, labelled: 0, says: Says::Nothing, image: None, port: false };
+    let kind = |cpu| PodKind {
+        cpu,
+        memory: 0,
+        gpus: 0,
+        share: 0,
+        labelled: 0,
+        says: Says::Nothing,
+        image: None,
+        port: false,
+        uses: Uses::Nothing,
+    };
     // Ten pods of 0.7 cores on each node of 7, then some of 2.1 cores: three go for each.
     let pods = |at, n, cpu, priority| Pods { at, n, kind: kind(cpu), priority, min: 0 };
     for (more, (name, _)) in MORE.iter().enumerate() {
