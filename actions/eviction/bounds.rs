@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use krafla_framework::Session;
-use krafla_model::{NodeId, QueueId, ShapeId, TaskId};
+use krafla_model::{ByNode, NodeId, QueueId, ShapeId, TaskId};
 use smallvec::SmallVec;
 
 use super::Beneficiary;
@@ -19,17 +19,10 @@ pub(super) type Place = (Cost, u32, NodeId);
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Bounds {
-    known: BTreeMap<(QueueId, ShapeId), OfNodes>,
+    /// Of all nodes; `None` where there is no hope.
+    known: BTreeMap<(QueueId, ShapeId), ByNode<Option<Least>>>,
     /// Whether nothing is known, so that all nodes are asked.
     blind: bool,
-}
-
-/// Of all nodes, in tie order; `None` where there is no hope.
-#[derive(Default)]
-struct OfNodes {
-    least: Vec<Option<Least>>,
-    /// The state's version when they were last brought up to date.
-    seen: Option<u64>,
 }
 
 /// What it takes on one node at the very least. The places of queues among those to take from move between two jobs, and
@@ -69,31 +62,15 @@ impl Bounds {
     ) -> (BinaryHeap<Reverse<Place>>, Vec<NodeId>) {
         let cluster = session.cluster();
         let known = self.known.entry((who.queue, cluster.task(task).shape)).or_default();
-        known.follow(session, who, task);
-        let (mut hopeful, mut others) = (Vec::with_capacity(known.least.len()), Vec::new());
-        for ((rank, node), least) in (0..).zip(cluster.nodes()).zip(&known.least) {
+        known.follow(cluster, |node| Least::of(session, who, task, node));
+        let (mut hopeful, mut others) = (Vec::with_capacity(known.values().len()), Vec::new());
+        for ((rank, node), least) in (0..).zip(cluster.nodes()).zip(known.values()) {
             match least {
                 Some(least) => hopeful.push(Reverse((least.cost(ranks), rank, *node))),
                 None => others.push(*node),
             }
         }
         (hopeful.into(), others)
-    }
-}
-
-impl OfNodes {
-    fn follow(&mut self, session: &Session<'_>, who: &Beneficiary<'_>, task: TaskId) {
-        let cluster = session.cluster();
-        match self.seen.and_then(|seen| cluster.changed_nodes(seen)) {
-            Some(changed) => {
-                let changed: BTreeSet<NodeId> = changed.collect();
-                for node in changed {
-                    self.least[cluster.node_rank(node) as usize] = Least::of(session, who, task, node);
-                }
-            }
-            None => self.least = cluster.nodes().iter().map(|node| Least::of(session, who, task, *node)).collect(),
-        }
-        self.seen = Some(cluster.version());
     }
 }
 

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use krafla_model::{ClusterState, NodeId, ResourceId, TaskId};
+use krafla_model::{ByNode, ClusterState, NodeId, ResourceId, TaskId};
 use smallvec::SmallVec;
 
 use super::disruption::{Disruption, Least};
@@ -25,16 +25,13 @@ pub(super) struct Bounds {
 /// Of all nodes, by place in tie order.
 #[derive(Default)]
 pub(super) struct Kept {
-    of: Vec<Least>,
-    nodes_version: u64,
-    /// The state's version when they were last brought up to date; `None` before that.
-    seen: Option<u64>,
+    of: ByNode<Least>,
     last_used: u64,
 }
 
 impl Bounds {
-    /// Those for pods like `task`. `candidates` says who may go for it on a node, by nothing but the two priorities. Cost: the nodes that have changed since a pod
-    /// like it was last asked for.
+    /// Those for pods like `task`. `candidates` says who may go for it on a node, by nothing but the two priorities. Cost:
+    /// the nodes that have changed since a pod like it was last asked for.
     pub(super) fn of(
         &mut self,
         cluster: &ClusterState,
@@ -49,7 +46,7 @@ impl Bounds {
         self.n_uses += 1;
         let kept = self.kinds.entry(kind).or_default();
         kept.last_used = self.n_uses;
-        kept.follow(cluster, |node| Least::of(cluster, task, node, &candidates(node)));
+        kept.of.follow(cluster, |node| Least::of(cluster, task, node, &candidates(node)));
         kept
     }
 
@@ -64,24 +61,6 @@ impl Bounds {
 }
 
 impl Kept {
-    fn follow(&mut self, cluster: &ClusterState, look: impl Fn(NodeId) -> Least) {
-        let nodes = cluster.nodes();
-        let same = self.nodes_version == cluster.nodes_version() && self.of.len() == nodes.len();
-        match self.seen.filter(|_| same).and_then(|seen| cluster.changed_nodes(seen)) {
-            Some(changed) => {
-                let mut changed: Vec<NodeId> = changed.collect();
-                changed.sort_unstable();
-                changed.dedup();
-                for node in changed {
-                    self.of[cluster.node_rank(node) as usize] = look(node);
-                }
-            }
-            None => self.of = nodes.iter().map(|node| look(*node)).collect(),
-        }
-        self.nodes_version = cluster.nodes_version();
-        self.seen = Some(cluster.version());
-    }
-
     /// Of some nodes, which are in tie order, the first of those where the least is taken: its place among them, and that.
     pub(super) fn first(&self, cluster: &ClusterState, nodes: &[NodeId]) -> Option<(Disruption, usize)> {
         self.all(cluster, nodes).min()
@@ -101,7 +80,7 @@ impl Kept {
 
     fn all(&self, cluster: &ClusterState, nodes: &[NodeId]) -> impl Iterator<Item = (Disruption, usize)> {
         let now = cluster.now();
-        let least = move |node: &NodeId| self.of[cluster.node_rank(*node) as usize].disruption(now);
+        let least = move |node: &NodeId| self.of.values()[cluster.node_rank(*node) as usize].disruption(now);
         nodes.iter().enumerate().filter_map(move |(i, node)| Some((least(node)?, i)))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use krafla_api::parse_duration;
-use krafla_cluster::{Access, ContentType, Descheduling, Election, Metrics, Scope, Selection, Settings};
+use krafla_cluster::{Access, Descheduling, Election, Metrics, Scope, Selection, Settings};
 use krafla_engine::Options;
 use krafla_framework::{DescheduleResult, Descheduled, DeschedulerSettings, Planning};
 use tokio::sync::watch;
@@ -144,10 +144,9 @@ fn settings_of(arguments: Arguments) -> anyhow::Result<Settings> {
     Ok(Settings {
         access: Access {
             kubeconfig: arguments.kubeconfig,
-            master: None,
             qps: arguments.kube_api_qps,
             burst: arguments.kube_api_burst,
-            content_type: ContentType::default(),
+            ..Access::default()
         },
         scope: Scope {
             scheduler_names: ["volcano".to_owned()].into(),

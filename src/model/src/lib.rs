@@ -7,6 +7,7 @@
 pub mod apply;
 mod apply_objects;
 pub mod budget;
+mod by_node;
 pub mod check;
 pub mod cluster_event;
 pub mod devices;
@@ -45,6 +46,7 @@ pub mod unchecked;
 pub mod usage;
 
 pub use budget::{Budget, BudgetSpec};
+pub use by_node::ByNode;
 pub use elastic_quota::{ElasticQuota, ElasticQuotaSpec};
 pub use event::{Event, Problem, QuotaSpec};
 pub use ids::{JobId, NodeId, QueueId, ShapeId, TaskId};

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use krafla_engine::{Engine, Input, Options};
 use krafla_framework::Effect;
-use krafla_model::{Amounts, Event, JobPhase, NodeSpec, PodGroupSpec, PodShape, QueueSpec, Time};
+use krafla_model::{Amounts, Event, NodeSpec, PodShape, QueueSpec, Time};
 
 use crate::clock::timed_step;
+use crate::group_in;
 
 /// Its name.
 const NAME: &str = "gangs-beyond-their-queue";
@@ -59,14 +60,7 @@ fn run(nodes: u32, gangs: u32, blind: bool) -> f64 {
     let mut work = Vec::new();
     for j in 0..gangs {
         let name = format!("gang-{j:03}");
-        work.push(Input::Event(Event::PodGroup(PodGroupSpec {
-            uid: name.as_str().into(),
-            name: name.as_str().into(),
-            queue: "small".into(),
-            min_member: PODS,
-            phase: JobPhase::Inqueue,
-            ..PodGroupSpec::default()
-        })));
+        work.push(group_in("small", &name, PODS));
         work.extend((0..PODS).map(|k| Input::Event(Event::Pod(super::pod(&name, k, &shape)))));
     }
     engine.follow(Time(9_000), work);

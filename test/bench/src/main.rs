@@ -306,13 +306,22 @@ fn shape(cpu: i64) -> Arc<PodShape> {
 }
 
 fn group(name: &str, min_member: u32) -> Input {
-    Input::Event(Event::PodGroup(PodGroupSpec {
+    Input::Event(Event::PodGroup(pod_group(name, min_member)))
+}
+
+fn group_in(queue: &str, name: &str, min_member: u32) -> Input {
+    Input::Event(Event::PodGroup(PodGroupSpec { queue: queue.into(), ..pod_group(name, min_member) }))
+}
+
+/// A group that has been let in.
+fn pod_group(name: &str, min_member: u32) -> PodGroupSpec {
+    PodGroupSpec {
         uid: name.into(),
         name: name.into(),
         min_member,
         phase: JobPhase::Inqueue,
         ..PodGroupSpec::default()
-    }))
+    }
 }
 
 fn pod(group: &str, k: u32, shape: &Arc<PodShape>) -> PodSpec {

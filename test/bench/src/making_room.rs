@@ -1,15 +1,14 @@
 //! Room for many jobs at once, in a cluster full of small ones: within a queue (`preempt`), and between two (`reclaim`).
 
-use std::sync::Arc;
-
 use krafla_engine::{Engine, Input, Options};
 use krafla_framework::Effect;
 use krafla_model::priority::PriorityClassSpec;
-use krafla_model::{Amounts, Event, JobPhase, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time};
+use krafla_model::{Event, PodGroupSpec, PodPhase, PodSpec, Time};
 
 use crate::clock::timed_step;
+use crate::pod_group;
+use crate::reclaim::{GPUS, queues_and_nodes, shape};
 
-const GPUS: u32 = 8;
 /// GPUs of each pod for which room is made.
 const WANTED: u32 = 4;
 
@@ -97,15 +96,8 @@ fn run(case: &Case, percent: u32, blind: bool) -> f64 {
         let class = PriorityClassSpec { name: name.into(), value, global_default: false, preempts: true };
         inputs.push(Input::Event(Event::PriorityClass(class)));
     }
-    for name in ["small", "large"] {
-        inputs.push(Input::Event(Event::Queue(QueueSpec { name: name.into(), ..QueueSpec::default() })));
-    }
-    for i in 0..nodes {
-        let allocatable = Amounts::default().with("nvidia.com/gpu", 1_000 * i64::from(GPUS)).with("pods", 110);
-        let node = NodeSpec { name: format!("node-{i:05}").into(), allocatable, ..NodeSpec::default() };
-        inputs.push(Input::Event(Event::Node(node)));
-    }
-    let one = shape(1);
+    inputs.extend(queues_and_nodes(nodes));
+    let one = shape(1_000);
     for j in 0..nodes {
         let name = format!("small-{j:05}");
         inputs.push(group(&name, "small", "low"));
@@ -121,7 +113,7 @@ fn run(case: &Case, percent: u32, blind: bool) -> f64 {
     }
     engine.step(Time(100_000), inputs);
     engine.step(Time(105_000), []);
-    let wanted = shape(WANTED);
+    let wanted = shape(1_000 * i64::from(WANTED));
     let mut work = Vec::new();
     for j in 0..jobs {
         let name = format!("large-{j:05}");
@@ -135,19 +127,10 @@ fn run(case: &Case, percent: u32, blind: bool) -> f64 {
     seconds
 }
 
-fn shape(gpus: u32) -> Arc<PodShape> {
-    let request = Amounts::default().with("nvidia.com/gpu", 1_000 * i64::from(gpus));
-    Arc::new(PodShape { namespace: "default".into(), request, ..PodShape::default() })
-}
-
 fn group(name: &str, queue: &str, class: &str) -> Input {
     Input::Event(Event::PodGroup(PodGroupSpec {
-        uid: name.into(),
-        name: name.into(),
         queue: queue.into(),
-        min_member: 1,
         priority_class: class.into(),
-        phase: JobPhase::Inqueue,
-        ..PodGroupSpec::default()
+        ..pod_group(name, 1)
     }))
 }

@@ -87,7 +87,8 @@ impl Session<'_> {
 
     /// Promises every nominated task that comes before `task` its node, and takes back what others were promised. It
     /// stands until [`Self::take_promises_back`], and nobody may look at the books meanwhile who is not to see it. Where
-    /// somebody might, nothing is promised: where pods wait at Permit, or plugins follow what is done. Cost: nominations that have changed, or that come before one of the two tasks and not before the other.
+    /// somebody might, nothing is promised: where pods wait at Permit, or plugins follow what is done. Cost: nominations that
+    /// have changed, or that come before one of the two tasks and not before the other.
     pub fn keep_promises_before(&mut self, task: TaskId) {
         let followed = self.plugins.names().next().is_some() || !self.plugins.waiting.is_empty();
         if followed || self.searcher.is_plain() {

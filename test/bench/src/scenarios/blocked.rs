@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use krafla_engine::{Engine, Input, Options, Step};
-use krafla_model::{Amounts, Event, JobPhase, NodeSpec, PodGroupSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time};
+use krafla_model::{Amounts, Event, NodeSpec, PodPhase, PodShape, PodSpec, QueueSpec, Time};
 
 use super::{news_of, started};
 use crate::clock::timed_step;
-use crate::{SCORED, pod, scaled, shape};
+use crate::{SCORED, group_in, pod, scaled, shape};
 
 const NODES: u32 = 5_000;
 const PODS_A_NODE: u32 = 4;
@@ -81,7 +81,7 @@ impl Cluster {
         let shape = shape(1_000);
         for j in 0..blocked / PODS_A_JOB {
             let name = format!("blocked-{j}");
-            inputs.push(group(&name, "blocked", PODS_A_JOB));
+            inputs.push(group_in("blocked", &name, PODS_A_JOB));
             inputs.extend((0..PODS_A_JOB).map(|k| Input::Event(Event::Pod(pod(&name, k, &shape)))));
         }
         let mut cluster = Self {
@@ -107,7 +107,7 @@ impl Cluster {
         for _ in 0..pods {
             let k = self.arrived;
             if k.is_multiple_of(PODS_A_JOB) {
-                self.told.push(group(&job(k), "open", 1));
+                self.told.push(group_in("open", &job(k), 1));
             }
             self.told.push(Input::Event(Event::Pod(pod(&job(k), k, &self.shape))));
             self.arrived += 1;
@@ -147,15 +147,4 @@ impl Cluster {
 
 fn job(pod: u32) -> String {
     format!("open-{}", pod / PODS_A_JOB)
-}
-
-fn group(name: &str, queue: &str, min_member: u32) -> Input {
-    Input::Event(Event::PodGroup(PodGroupSpec {
-        uid: name.into(),
-        name: name.into(),
-        queue: queue.into(),
-        min_member,
-        phase: JobPhase::Inqueue,
-        ..PodGroupSpec::default()
-    }))
 }
